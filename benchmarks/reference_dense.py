@@ -1,0 +1,127 @@
+"""The float32 reference of a dense model: torch and transformers, exact search, on BEIR-layout folders.
+
+    python benchmarks/reference_dense.py --model /path/to/gte-small cranfield/ scifact/ >> rows.jsonl
+
+One JSON line per folder. A document is its title, a line break and its text; texts are cut at the model's own length.
+"""
+
+import argparse
+import csv
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import ir_measures
+import numpy as np
+import torch
+from ir_measures import R, nDCG
+from numpy.typing import NDArray
+from transformers import AutoModel, AutoTokenizer
+
+from trilens.encode.families import Family, family_of
+
+MEASURES = (nDCG @ 10, R @ 100)
+DEPTH = 100
+BATCH_TOKENS = 4096
+
+Vectors = NDArray[np.float32]
+
+
+def read_lines(path: Path) -> Iterator[dict[str, Any]]:
+    """The objects of a JSON-lines file."""
+    with path.open(encoding="utf-8") as lines:
+        yield from (json.loads(line) for line in lines)
+
+
+def read_qrels(path: Path) -> Iterator[ir_measures.Qrel]:
+    """The judgements of a BEIR `qrels/*.tsv`."""
+    with path.open(encoding="utf-8") as lines:
+        for query_id, doc_id, score in list(csv.reader(lines, delimiter="\t"))[1:]:
+            yield ir_measures.Qrel(query_id, doc_id, int(score))
+
+
+def batches(lengths: list[int]) -> Iterator[list[int]]:
+    """Positions of texts, longest first, so that each batch holds texts of like length within the token budget."""
+    batch: list[int] = []
+    for position in sorted(range(len(lengths)), key=lambda at: -lengths[at]):
+        if batch and (len(batch) + 1) * lengths[batch[0]] > BATCH_TOKENS:
+            yield batch
+            batch = []
+        batch.append(position)
+    if batch:
+        yield batch
+
+
+class Reference:
+    """A Hugging Face encoder in float32 with the pooling of its family."""
+
+    def __init__(self, folder: str, family: Family) -> None:
+        self.tokenizer = AutoTokenizer.from_pretrained(folder)
+        self.model = AutoModel.from_pretrained(folder, dtype=torch.float32).eval()
+        self.family = family
+
+    def encode(self, texts: list[str], max_tokens: int) -> Vectors:
+        """L2-normalised vectors (texts, dims)."""
+        encoded = self.tokenizer(texts, truncation=True, max_length=max_tokens)
+        vectors = np.empty((len(texts), self.model.config.hidden_size), np.float32)
+        for batch in batches([len(ids) for ids in encoded["input_ids"]]):
+            rows = [{"input_ids": encoded["input_ids"][at]} for at in batch]
+            padded = self.tokenizer.pad(rows, return_tensors="pt")
+            with torch.inference_mode():
+                states = self.model(**padded).last_hidden_state
+            mask = padded["attention_mask"].unsqueeze(-1).float()
+            pooled = states[:, 0] if self.family.pooling == "cls" else (states * mask).sum(1) / mask.sum(1)
+            vectors[batch] = torch.nn.functional.normalize(pooled, dim=-1).numpy()
+        return vectors
+
+
+def rank(query_ids: list[str], queries: Vectors, doc_ids: list[str], docs: Vectors) -> Iterator[ir_measures.ScoredDoc]:
+    """The best documents of each query by exact dot product; ties go to the document that stands first."""
+    for query_id, query in zip(query_ids, queries, strict=True):
+        scores = docs @ query
+        for at in np.argsort(-scores, kind="stable")[:DEPTH]:
+            yield ir_measures.ScoredDoc(query_id, doc_ids[at], float(scores[at]))
+
+
+def measure(folder: Path, split: str, reference: Reference) -> dict[str, float]:
+    """Encode, search and score one data set."""
+    family = reference.family
+    qrels = list(read_qrels(folder / "qrels" / f"{split}.tsv"))
+    judged = {qrel.query_id for qrel in qrels}
+    docs = list(read_lines(folder / "corpus.jsonl"))
+    queries = [query for query in read_lines(folder / "queries.jsonl") if query["_id"] in judged]
+    doc_texts = [family.doc_prefix + f"{doc.get('title') or ''}\n{doc['text']}".strip() for doc in docs]
+    query_texts = [family.query_prefix + query["text"] for query in queries]
+    run = rank(
+        [query["_id"] for query in queries],
+        reference.encode(query_texts, family.max_query_tokens),
+        [doc["_id"] for doc in docs],
+        reference.encode(doc_texts, family.max_doc_tokens),
+    )
+    return rounded(ir_measures.calc_aggregate(MEASURES, qrels, run))
+
+
+def rounded(scores: dict[Any, float]) -> dict[str, float]:
+    """Measures by name, in four digits."""
+    return {str(name): round(score, 4) for name, score in scores.items()}
+
+
+def main(arguments: Iterable[str] | None = None) -> None:
+    """Print one JSON line per data set."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("datasets", nargs="+", type=Path, help="folders in the BEIR layout")
+    parser.add_argument("--model", required=True, help="a Hugging Face folder or hub id")
+    parser.add_argument("--split", default="test")
+    parser.add_argument("--threads", type=int, default=1)
+    options = parser.parse_args(None if arguments is None else list(arguments))
+    torch.set_num_threads(options.threads)
+    name = options.model.rstrip("/").rsplit("/", 1)[-1]
+    reference = Reference(options.model, family_of(name))
+    for folder in options.datasets:
+        scores = measure(folder, options.split, reference)
+        print(json.dumps({"dataset": folder.name, "model": name, "precision": "float32", **scores}), flush=True)
+
+
+if __name__ == "__main__":
+    main()

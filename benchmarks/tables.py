@@ -1,0 +1,97 @@
+"""Tables in the README, made from recorded rows.
+
+python -m benchmarks.tables            rewrite them
+python -m benchmarks.tables --check    fail if the README differs from the rows
+"""
+
+import argparse
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from benchmarks.record import RESULTS, rows
+
+README = Path(__file__).parent.parent / "README.md"
+
+
+def newest(chapter: str, *names: str) -> dict[tuple[Any, ...], dict[str, Any]]:
+    """The last row for each combination of the named facts."""
+    return {tuple(row[name] for name in names): row for row in rows(chapter)}
+
+
+def markdown(header: list[str], lines: list[list[str]]) -> str:
+    """A Markdown table, numbers to the right."""
+    marks = ["---", *("---:" for _ in header[1:])]
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in (header, marks, *lines))
+
+
+def bm25() -> str:
+    """Speed of BM25 against its peers."""
+    header = ["BM25, one thread, k = 10", "documents", "ms per query", "trilens is", "index seconds", "index MB"]
+    found = newest("bm25", "documents", "system")
+    lines = []
+    for (documents, system), row in sorted(found.items(), key=lambda item: (item[0][0], item[1]["ms_per_query_median"])):
+        ratio = row["ms_per_query_median"] / found[documents, "trilens"]["ms_per_query_median"]
+        lines.append(
+            [
+                system,
+                f"{documents:,}",
+                f"{row['ms_per_query_median']:.3f}",
+                "" if system == "trilens" else f"{ratio:.1f}× as fast",
+                f"{row['index_seconds']:.1f}",
+                f"{row['index_bytes'] / 1e6:.0f}",
+            ]
+        )
+    return markdown(header, lines)
+
+
+def store() -> str:
+    """What opening costs."""
+    header = ["opening a collection of", "milliseconds (median)", "memory, MB (worst)"]
+    found = newest("store", "documents")
+    return markdown(
+        header,
+        [
+            [f"{row['documents']:,} documents", f"{row['open_ms_median']:.1f}", f"{row['memory_mb_worst']:.1f}"]
+            for _, row in sorted(found.items())
+        ],
+    )
+
+
+def quality() -> str:
+    """nDCG@10 of each lens, and of the float32 reference of the bundled model."""
+    found = newest("quality", "dataset", "system")
+    datasets = list(dict.fromkeys(dataset for dataset, _ in found))
+    systems = list(dict.fromkeys(system for _, system in found))
+    lines = [[system, *(f"{found[name, system]['nDCG@10']:.3f}" for name in datasets)] for system in systems]
+    return markdown(["nDCG@10", *datasets], lines)
+
+
+TABLES: dict[str, Callable[[], str]] = {"quality": quality, "bm25": bm25, "store": store}
+
+
+def fill(text: str) -> str:
+    """The README with every table made anew."""
+    for name, make in TABLES.items():
+        start, end = f"<!-- table: {name} -->", f"<!-- end: {name} -->"
+        if start in text and (RESULTS / f"{name}.jsonl").exists():
+            before, _, rest = text.partition(start)
+            text = f"{before}{start}\n{make()}\n{end}{rest.partition(end)[2]}"
+    return text
+
+
+def main() -> None:
+    """Rewrite or check the README."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true")
+    options = parser.parse_args()
+    text = README.read_text(encoding="utf-8")
+    filled = fill(text)
+    if options.check and filled != text:
+        sys.exit("README.md differs from benchmarks/results: run python -m benchmarks.tables")
+    README.write_text(filled, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Encoders: texts in, representations out."""

@@ -1,0 +1,55 @@
+"""Model families: the prefixes and lengths that a published model was trained with, looked up by its name."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """What has to be put before a text, how much of it is read, and how its token states become one vector.
+
+    Lengths are in tokens and include the special ones.
+    """
+
+    name: str
+    pooling: Literal["mean", "cls"] = "mean"
+    query_prefix: str = ""
+    doc_prefix: str = ""
+    max_query_tokens: int = 512
+    max_doc_tokens: int = 512
+
+
+BGE_EN = "Represent this sentence for searching relevant passages: "
+BGE_ZH = "为这个句子生成表示以用于检索相关文章："
+E5_INSTRUCT = "Instruct: Given a web search query, retrieve relevant passages that answer the query\nQuery: "
+
+# The first fragment found in the lower-cased name wins, so a narrower name stands before the wider one it contains.
+FAMILIES: tuple[tuple[str, Family], ...] = (
+    ("e5-large-instruct", Family("e5-instruct", query_prefix=E5_INSTRUCT)),
+    ("multilingual-e5", Family("multilingual-e5", query_prefix="query: ", doc_prefix="passage: ")),
+    ("e5-small", Family("e5", query_prefix="query: ", doc_prefix="passage: ")),
+    ("e5-base", Family("e5", query_prefix="query: ", doc_prefix="passage: ")),
+    ("e5-large", Family("e5", query_prefix="query: ", doc_prefix="passage: ")),
+    ("bge-m3", Family("bge-m3", pooling="cls", max_doc_tokens=8192)),
+    ("bge-small-zh", Family("bge-zh", pooling="cls", query_prefix=BGE_ZH)),
+    ("bge-base-zh", Family("bge-zh", pooling="cls", query_prefix=BGE_ZH)),
+    ("bge-large-zh", Family("bge-zh", pooling="cls", query_prefix=BGE_ZH)),
+    ("bge-", Family("bge-en", pooling="cls", query_prefix=BGE_EN)),
+    ("gte-", Family("gte")),
+    ("minilm", Family("minilm", max_query_tokens=256, max_doc_tokens=256)),
+    ("all-mpnet", Family("mpnet", max_query_tokens=384, max_doc_tokens=384)),
+    ("all_mpnet", Family("mpnet", max_query_tokens=384, max_doc_tokens=384)),
+    ("multi-qa-mpnet", Family("mpnet", pooling="cls")),
+    ("contriever", Family("contriever")),
+    ("dpr-", Family("dpr", pooling="cls", max_query_tokens=256, max_doc_tokens=256)),
+    ("dpr_", Family("dpr", pooling="cls", max_query_tokens=256, max_doc_tokens=256)),
+)
+
+UNKNOWN = Family("unknown")
+"""No prefixes and mean pooling: what most sentence encoders that document nothing else expect."""
+
+
+def family_of(model_name: str) -> Family:
+    """The family of a hub id, folder or plain name (`intfloat/e5-base-v2`); `UNKNOWN` when nothing matches."""
+    last = model_name.rstrip("/").rsplit("/", 1)[-1].lower()
+    return next((family for fragment, family in FAMILIES if fragment in last), UNKNOWN)

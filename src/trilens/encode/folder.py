@@ -1,0 +1,122 @@
+"""A model folder: `trilens.json` beside a tokenizer and an ONNX graph, all that is needed to run a model.
+
+The graph takes `input_ids` and `attention_mask` (int64, texts × tokens) and has one output per head, named after it:
+`dense` is pooled and L2-normalised float32 (texts × dim).
+"""
+
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.resources import files
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from trilens.errors import BadModel
+
+CONFIG_FILE = "trilens.json"
+TOKENIZER_FILE = "tokenizer.json"
+WEIGHT_FILES = ("model.int8.onnx", "model.onnx")
+
+Head = Literal["dense"]
+
+
+class ModelConfig(BaseModel):
+    """What `trilens.json` says. Lengths are in tokens and include the special ones."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    name: str = Field(min_length=1)
+    heads: list[Head] = Field(min_length=1)
+    dim: int = Field(gt=0)
+    pooling: Literal["mean", "cls"]  # the graph does it; said here for the reader
+    query_prefix: str
+    doc_prefix: str
+    max_query_tokens: int = Field(gt=2)
+    max_doc_tokens: int = Field(gt=2)
+    precision: Literal["float32", "int8-weights", "int8"]
+    licence: str
+    source: str
+
+
+@dataclass(frozen=True)
+class ModelFolder:
+    """The files of one model; reading them costs nothing until they are used."""
+
+    path: Path
+    config: ModelConfig
+
+    @staticmethod
+    def open(path: Path) -> "ModelFolder":
+        """Read the configuration, and refuse a folder that is not complete."""
+        config = read_config(path / CONFIG_FILE)
+        folder = ModelFolder(path, config)
+        for file in (folder.tokenizer, folder.weights):
+            if not file.is_file():
+                raise BadModel(f"{file} is missing from the model folder; restore it or make the folder again")
+        return folder
+
+    @property
+    def tokenizer(self) -> Path:
+        """The tokenizer as the tokenizers library writes it."""
+        return self.path / TOKENIZER_FILE
+
+    @property
+    def weights(self) -> Path:
+        """The ONNX graph with its weights: the 8-bit one when the folder has both."""
+        present = (self.path / name for name in WEIGHT_FILES if (self.path / name).is_file())
+        return next(present, self.path / WEIGHT_FILES[-1])
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """The name and a digest of all that decides a representation: two folders that differ never share it."""
+        digest = hashlib.blake2b(digest_size=8)
+        for file in (self.path / CONFIG_FILE, self.tokenizer, self.weights):
+            content = file.read_bytes()
+            digest.update(len(content).to_bytes(8, "little"))
+            digest.update(content)
+        return f"{self.config.name}-{digest.hexdigest()}"
+
+
+def read_config(file: Path) -> ModelConfig:
+    """The validated content of a `trilens.json`."""
+    try:
+        return ModelConfig.model_validate_json(file.read_bytes())
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise BadModel(
+            f"{file} is missing, so {file.parent} is not a model folder; expected {CONFIG_FILE}, {TOKENIZER_FILE} "
+            f"and {' or '.join(WEIGHT_FILES)} in it"
+        ) from error
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(str(part) for part in first["loc"]) or "the file"
+        raise BadModel(f"{file}: {where}: {first['msg']}; correct it or make the folder again") from error
+
+
+def fingerprint_model(path: Path) -> str:
+    """The fingerprint of the model in a folder; see `ModelFolder.fingerprint`."""
+    return ModelFolder.open(path).fingerprint
+
+
+def bundled_models() -> dict[str, Path]:
+    """The models that come with trilens, by name."""
+    home = Path(str(files("trilens") / "models"))
+    return {config.parent.name: config.parent for config in sorted(home.glob(f"*/{CONFIG_FILE}"))}
+
+
+def resolve_model(name: str) -> Path:
+    """The folder of a model given by path or by the name of a bundled one.
+
+    A bundled name wins over a folder of the same name in the working directory; `./name` reaches that one.
+    """
+    bundled = bundled_models()
+    if name in bundled:
+        return bundled[name]
+    path = Path(name).expanduser()
+    if not name or not path.is_dir():
+        raise BadModel(
+            f"there is no model {name!r}; expected the path of a model folder or one of the bundled models: "
+            f"{', '.join(bundled) or 'none'}"
+        )
+    return path

@@ -1,0 +1,257 @@
+"""The BM25 lens: counts of words in inverted lists, scored with what is true of the live rows at this moment.
+
+Lucene's formula (Kamphuis et al. 2020, "Which BM25 do you mean?", eq. for Lucene accurate):
+    score = Σ idf(t) · tf / (tf + k1 · (1 − b + b · length / average length)),   idf = ln(1 + (N − df + ½) / (df + ½))
+Lists hold raw counts, so N, df and the average length may change with every commit and the scores stay those of a fresh
+build. Only the maxima of cells are tied to the average length at build time; `stretch` below makes them valid again.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field
+
+from trilens.encode.bm25 import Bm25Encoder
+from trilens.encode.encoder import Encoded
+from trilens.index.lens import Mask
+from trilens.index.topk import Heaps, TopK
+from trilens.kernels import bm25 as kernels
+from trilens.kernels.postings import copy_kept, count_allowed, count_cells, count_kept, fill_cells, invert
+from trilens.represent.arrays import create_array, open_array, save_arrays, scratch_array
+from trilens.represent.counts import Counts
+from trilens.represent.vocabulary import Vocabulary
+from trilens.text.analysis import AnalysisConfig
+
+
+class Bm25Config(BaseModel):
+    """k1 = 0.9 and b = 0.4 are Anserini's defaults, which carry over best between collections."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    k1: float = Field(default=0.9, ge=0, allow_inf_nan=False)
+    b: float = Field(default=0.4, ge=0, le=1)
+    analysis: AnalysisConfig = AnalysisConfig()
+
+
+DEFAULT = Bm25Config()
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Bm25Part:
+    """One segment: its vocabulary, inverted lists (see kernels/postings.py), and the length of each row in words."""
+
+    average_length: float
+    """Of all rows when `bests` was computed."""
+    vocabulary: Vocabulary
+    lengths: NDArray[np.int32]
+    cell_ptr: NDArray[np.int64]
+    windows: NDArray[np.uint16]
+    starts: NDArray[np.uint32]
+    bests: NDArray[np.uint8]
+    places: NDArray[np.uint8]
+    counts: NDArray[np.uint32]
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    @staticmethod
+    def open(folder: Path) -> "Bm25Part":
+        """Map a part that `Bm25Lens` wrote."""
+        names = ("lengths", "cell_ptr", "windows", "starts", "bests", "places", "counts")
+        arrays = [open_array(folder, name) for name in names]
+        average_length = float(open_array(folder, "average_length"))
+        return Bm25Part(average_length, Vocabulary.open(folder), *arrays)
+
+    def frequency(self, terms: NDArray[np.int64]) -> NDArray[np.int64]:
+        """In how many rows each term stands, deleted rows included."""
+        ends, starts = self.starts[self.cell_ptr[terms + 1]], self.starts[self.cell_ptr[terms]]
+        return ends.astype(np.int64) - starts
+
+
+class Bm25Lens:
+    """Words that query and document share, rare ones counting more."""
+
+    name = "bm25"
+
+    def __init__(self, config: Bm25Config = DEFAULT) -> None:
+        self.config = config
+        self.encoder = Bm25Encoder(config.analysis)
+
+    def build(self, encoded: Encoded, folder: Path) -> None:
+        """Write the inverted lists of one segment."""
+        counted = encoded.counts
+        assert counted is not None
+        sparse = counted.sparse
+        lists, rows, counts = invert(sparse.indptr, sparse.terms, sparse.weights, sparse.dim)
+        counts = counts.astype(np.min_scalar_type(int(counts.max(initial=0))))
+        self._save(folder, counted.vocabulary, counted.lengths, lists, rows, counts)
+        save_arrays(folder, counts=counts)
+
+    def merge(self, parts: Sequence[Bm25Part], keep: Sequence[Mask], folder: Path) -> None:
+        """Write the lists of all kept rows; terms that no kept row holds are dropped."""
+        union, merged = Vocabulary.merge([part.vocabulary for part in parts])
+        sources = list(zip(parts, _row_maps(keep), merged, strict=True))
+        kept = np.zeros(len(union), np.int64)
+        for part, row_map, places in sources:
+            count_kept(part.cell_ptr, part.windows, part.starts, part.places, row_map, places, kept)
+        used = kept > 0
+        lists = np.concatenate([[0], np.cumsum(kept[used])])
+        cursor = np.cumsum(kept) - kept
+        dtype = np.result_type(*(part.counts.dtype for part in parts))
+        counts = create_array(folder, "counts", dtype, (int(lists[-1]),))
+        with scratch_array(folder, np.int32, int(lists[-1])) as rows:
+            for part, row_map, places in sources:
+                arrays = (part.cell_ptr, part.windows, part.starts, part.places, part.counts)
+                copy_kept(*arrays, row_map, places, cursor, rows, counts)
+            lengths = np.concatenate([part.lengths[mask] for part, mask in zip(parts, keep, strict=True)])
+            self._save(folder, union.keep(used), lengths, lists, rows, counts)
+
+    def open(self, folder: Path) -> Bm25Part:
+        """Map a part."""
+        return Bm25Part.open(folder)
+
+    def searcher(self, parts: Sequence[Bm25Part], live: Sequence[Mask | None]) -> "Bm25Searcher":
+        """Fit the statistics to the live rows."""
+        return Bm25Searcher(self.config, parts, live)
+
+    def _save(
+        self,
+        folder: Path,
+        vocabulary: Vocabulary,
+        lengths: NDArray[np.int32],
+        lists: NDArray[np.int64],
+        rows: NDArray[np.int32],
+        counts: NDArray[np.uint32],
+    ) -> None:
+        average = _average(int(lengths.sum(dtype=np.int64)), len(lengths))
+        cell_ptr = count_cells(lists, rows)
+        cells = int(cell_ptr[-1])
+        windows, starts = np.empty(cells, np.uint16), np.empty(cells + 1, np.uint32)
+        bests, places = np.empty(cells, np.uint8), create_array(folder, "places", np.uint8, (len(rows),))
+        fill_cells(lists, rows, counts, _norms(self.config, lengths, average), windows, starts, bests, places)
+        save_arrays(folder, lengths=lengths, cell_ptr=cell_ptr, windows=windows, starts=starts, bests=bests)
+        save_arrays(folder, average_length=np.array(average))
+        vocabulary.save(folder)
+
+
+class Bm25Searcher:
+    """Answers queries over all parts with the statistics of the live rows."""
+
+    def __init__(self, config: Bm25Config, parts: Sequence[Bm25Part], live: Sequence[Mask | None]) -> None:
+        self._config = config
+        self._parts = parts
+        self._live = live
+        self._first_rows = np.cumsum([0, *(len(part) for part in parts)]).tolist()
+        self._frequencies: dict[tuple[int, int], int] = {}
+
+    @cached_property
+    def rows(self) -> int:
+        """How many rows are live."""
+        return sum(len(part) if mask is None else int(mask.sum()) for part, mask in zip(self._parts, self._live, strict=True))
+
+    @cached_property
+    def average_length(self) -> float:
+        """Mean length of the live rows in words."""
+        total = sum(
+            int((part.lengths if mask is None else part.lengths[mask]).sum(dtype=np.int64))
+            for part, mask in zip(self._parts, self._live, strict=True)
+        )
+        return _average(total, self.rows)
+
+    def search(self, queries: Encoded, k: int, allowed: Mask | None = None, exact: bool = False) -> TopK:
+        """The best k rows that share a term with the query. Always exact: skipping never changes the answer."""
+        counted = queries.counts
+        assert counted is not None
+        heaps = Heaps(len(counted), k)
+        found = [part.vocabulary.find(counted.vocabulary) for part in self._parts]
+        weights = (counted.sparse.weights * self._idf(found)[counted.sparse.terms]).astype(np.float32)
+        for i in range(len(self._parts)):
+            self._search_part(i, counted, found[i], weights, allowed, heaps)
+        return heaps.sorted()
+
+    def _search_part(
+        self,
+        i: int,
+        counted: Counts,
+        found: NDArray[np.int64],
+        weights: NDArray[np.float32],
+        allowed: Mask | None,
+        heaps: Heaps,
+    ) -> None:
+        part, first_row = self._parts[i], self._first_rows[i]
+        terms = found[counted.sparse.terms]
+        here = terms >= 0
+        query_ptr = np.concatenate([[0], np.cumsum(here)])[counted.sparse.indptr]
+        terms, weights = terms[here], weights[here]
+        if not len(terms):
+            return
+        mask = self._live[i] if allowed is None else allowed[first_row : first_row + len(part)]
+        # k1 · (1 − b + b · l / a') >= k1 · (1 − b + b · l / a) · a / a' for a' >= a, hence the bound in the kernel.
+        stretch = max(1.0, self.average_length / part.average_length)
+        kernels.search(
+            query_ptr,
+            terms,
+            weights,
+            stretch,
+            part.cell_ptr,
+            part.windows,
+            part.starts,
+            part.bests,
+            part.places,
+            part.counts,
+            self._norms[i],
+            np.empty(0, np.bool_) if mask is None else mask,
+            mask is not None,
+            first_row,
+            heaps.scores,
+            heaps.rows,
+        )
+
+    @cached_property
+    def _norms(self) -> list[NDArray[np.float32]]:
+        return [_norms(self._config, part.lengths, self.average_length) for part in self._parts]
+
+    def _idf(self, found: Sequence[NDArray[np.int64]]) -> NDArray[np.float64]:
+        """Inverse document frequency of each term of the batch over all live rows."""
+        frequency = np.zeros(len(found[0]) if found else 0)
+        for i, places in enumerate(found):
+            here = np.flatnonzero(places >= 0)
+            mask = self._live[i]
+            if mask is None:
+                frequency[here] += self._parts[i].frequency(places[here])
+            else:
+                frequency[here] += [self._frequency(i, int(term), mask) for term in places[here]]
+        return np.log1p((self.rows - frequency + 0.5) / (frequency + 0.5))
+
+    def _frequency(self, i: int, term: int, mask: Mask) -> int:
+        """In how many live rows of part i the term stands, counted once per snapshot and term."""
+        part = self._parts[i]
+        if (i, term) not in self._frequencies:
+            first, end = part.cell_ptr[term], part.cell_ptr[term + 1]
+            self._frequencies[i, term] = count_allowed(first, end, part.windows, part.starts, part.places, mask)
+        return self._frequencies[i, term]
+
+
+def _average(total: int, rows: int) -> float:
+    """Mean length, 1 where there are no words at all (then no score depends on it)."""
+    return total / rows if total else 1.0
+
+
+def _norms(config: Bm25Config, lengths: NDArray[np.int32], average: float) -> NDArray[np.float32]:
+    """k1 · (1 − b + b · length / average) of each row."""
+    norms: NDArray[np.float32] = (config.k1 * (1 - config.b + config.b * lengths / average)).astype(np.float32)
+    return norms
+
+
+def _row_maps(keep: Sequence[Mask]) -> list[NDArray[np.int32]]:
+    """For each part the row in the merged segment of each of its rows, -1 for those left behind."""
+    maps, first = [], 0
+    for mask in keep:
+        places = np.where(mask, first + np.cumsum(mask) - 1, -1).astype(np.int32)
+        maps.append(places)
+        first += int(mask.sum())
+    return maps

@@ -1,0 +1,70 @@
+"""Exact search over each representation: the oracle of every faster structure, and the fallback when few rows count."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trilens.errors import BadInput
+from trilens.index.lens import Mask
+from trilens.index.topk import Heaps, TopK
+from trilens.kernels.maxsim import maxsim_all
+from trilens.kernels.sparse import sparse_dot_all
+from trilens.kernels.topk import offer_block, offer_rows
+from trilens.represent import Dense, Multi, Sparse
+
+BLOCK_ROWS = 8192
+FEW = 0.1  # below this share of allowed rows, gathering them is cheaper than scoring all
+
+
+def offer_dense(queries: Dense, docs: Dense, heaps: Heaps, first_row: int = 0, allowed: Mask | None = None) -> None:
+    """Offer every allowed row by inner product; memory stays bounded whatever the number of rows."""
+    if queries.dim != docs.dim:
+        raise BadInput(f"query vectors have {queries.dim} dimensions; expected {docs.dim}, as the documents")
+    rows = None if allowed is None else np.flatnonzero(allowed)
+    if rows is not None and len(rows) < FEW * len(docs):
+        for start in range(0, len(rows), BLOCK_ROWS):
+            chosen = rows[start : start + BLOCK_ROWS]
+            scores = queries.vectors @ docs.vectors[chosen].T
+            offer_rows(scores, np.broadcast_to(chosen + first_row, scores.shape), heaps.scores, heaps.rows)
+        return
+    everything = np.empty(0, np.bool_)
+    for start in range(0, len(docs), BLOCK_ROWS):
+        scores = queries.vectors @ docs.vectors[start : start + BLOCK_ROWS].T
+        mask = everything if allowed is None else allowed[start : start + BLOCK_ROWS]
+        offer_block(scores, first_row + start, mask, allowed is not None, heaps.scores, heaps.rows)
+
+
+def exact_dense(queries: Dense, docs: Dense, k: int, allowed: Mask | None = None) -> TopK:
+    """The k best rows by inner product."""
+    heaps = Heaps(len(queries), k)
+    offer_dense(queries, docs, heaps, allowed=allowed)
+    return heaps.sorted()
+
+
+def exact_sparse(queries: Sparse, docs: Sparse, k: int, allowed: Mask | None = None) -> TopK:
+    """The k best rows by inner product over shared terms. Rows that share no term with the query score 0."""
+    if queries.dim != docs.dim:
+        raise BadInput(f"query terms are over {queries.dim} dimensions; expected {docs.dim}, as the documents")
+    heaps = Heaps(len(queries), k)
+    for query in range(len(queries)):
+        span = slice(queries.indptr[query], queries.indptr[query + 1])
+        weights = np.zeros(queries.dim, np.float32)
+        weights[queries.terms[span]] = queries.weights[span]
+        _offer_all(sparse_dot_all(weights, docs.indptr, docs.terms, docs.weights), query, heaps, allowed)
+    return heaps.sorted()
+
+
+def exact_multi(queries: Multi, docs: Multi, k: int, allowed: Mask | None = None) -> TopK:
+    """The k best rows by MaxSim: for each query token its most similar document token, summed over the query tokens."""
+    if queries.dim != docs.dim:
+        raise BadInput(f"query tokens have {queries.dim} dimensions; expected {docs.dim}, as the documents")
+    heaps = Heaps(len(queries), k)
+    for query in range(len(queries)):
+        tokens = queries.vectors[queries.offsets[query] : queries.offsets[query + 1]]
+        _offer_all(maxsim_all(tokens, docs.offsets, docs.vectors), query, heaps, allowed)
+    return heaps.sorted()
+
+
+def _offer_all(scores: NDArray[np.float32], query: int, heaps: Heaps, allowed: Mask | None) -> None:
+    mask = np.empty(0, np.bool_) if allowed is None else allowed
+    one = slice(query, query + 1)
+    offer_block(scores[None, :], 0, mask, allowed is not None, heaps.scores[one], heaps.rows[one])

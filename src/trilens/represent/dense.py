@@ -1,0 +1,48 @@
+"""`Dense`: one vector per text."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trilens.errors import BadInput
+from trilens.represent.arrays import open_array, save_arrays
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Dense:
+    """`vectors` is (texts, dimensions)."""
+
+    vectors: NDArray[np.float32]
+
+    def __post_init__(self) -> None:
+        if self.vectors.ndim != 2 or self.vectors.dtype != np.float32:
+            raise BadInput(f"dense vectors are {self.vectors.dtype}{self.vectors.shape}; expected float32 (texts, dims)")
+
+    def __len__(self) -> int:
+        return len(self.vectors)
+
+    @property
+    def dim(self) -> int:
+        """Dimensions of each vector."""
+        return int(self.vectors.shape[1])
+
+    def take(self, rows: NDArray[np.integer]) -> "Dense":
+        """The texts at `rows`, in that order."""
+        return Dense(self.vectors[rows])
+
+    @staticmethod
+    def concat(parts: Sequence["Dense"]) -> "Dense":
+        """All texts of `parts`, one part after the other."""
+        return Dense(np.concatenate([part.vectors for part in parts]))
+
+    def save(self, folder: Path) -> None:
+        """Write the arrays into `folder`."""
+        save_arrays(folder, vectors=self.vectors)
+
+    @staticmethod
+    def open(folder: Path) -> "Dense":
+        """Map what `save` wrote."""
+        return Dense(open_array(folder, "vectors"))

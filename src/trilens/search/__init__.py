@@ -1,0 +1,1 @@
+"""From queries to hits: through one lens, or several and their fusion."""

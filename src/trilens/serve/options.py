@@ -1,0 +1,29 @@
+"""Arguments and options that several commands share."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from trilens.errors import BadInput
+
+CollectionPath = Annotated[Path, typer.Argument(metavar="COLLECTION", help="Folder of the collection.", show_default=False)]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON on standard output.")]
+Threads = Annotated[
+    int | None,
+    typer.Option(min=1, metavar="N", help="Threads of the encoder.  [default: all cores]", show_default=False),
+]
+Lens = Annotated[
+    str | None,
+    typer.Option("--lens", metavar="NAME[,NAME]", help="Lenses, separated by commas.  [default: all]", show_default=False),
+]
+
+
+def lens_names(text: str | None) -> list[str] | None:
+    """The names in a comma-separated list."""
+    if text is None:
+        return None
+    names = [name.strip() for name in text.split(",")]
+    if not all(names):
+        raise BadInput(f"--lens is {text!r}; expected names separated by commas, such as bm25,dense")
+    return names

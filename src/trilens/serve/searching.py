@@ -1,0 +1,55 @@
+"""The search command."""
+
+import sys
+from typing import Annotated, Any
+
+import typer
+
+from trilens.collection import Collection
+from trilens.errors import BadInput
+from trilens.serve.options import CollectionPath, Json, Lens, Threads, lens_names
+from trilens.serve.render import hit_to_json, out, print_hits, print_json
+from trilens.store.filters import parse_filter
+
+
+def search(
+    path: CollectionPath,
+    query: Annotated[
+        str, typer.Argument(help="The query, or - to read one query a line from standard input.", show_default=False)
+    ],
+    lens: Lens = None,
+    k: Annotated[int, typer.Option("-k", metavar="N", help="How many documents.")] = 10,
+    filter: Annotated[
+        str | None,
+        typer.Option("--filter", metavar="JSON", help="Only documents whose metadata match.", show_default=False),
+    ] = None,
+    exact: Annotated[bool, typer.Option("--exact", help="No approximation anywhere, even where it is slower.")] = False,
+    threads: Threads = None,
+    json: Json = False,
+) -> None:
+    """Find the documents that answer a query best.
+
+    One lens ranks by its own score; several are fused by reciprocal rank. With several queries, --json prints one line each.
+
+    Examples:
+
+      trilens search my.trilens "how do I undo a commit"
+
+      trilens search my.trilens "invoice 2024-117" --lens bm25 -k 3
+
+      trilens search my.trilens "heat transfer" --filter '{"year": {"$gte": 2020}, "lang": "en"}'
+    """
+    queries = [line.strip() for line in sys.stdin if line.strip()] if query == "-" else [query]
+    if not queries:
+        raise BadInput("standard input holds no query; expected one a line")
+    where: dict[str, Any] | None = parse_filter(filter) if filter is not None else None
+    with Collection.open(path, threads=threads) as collection:
+        answers = collection.search(queries, k, lenses=lens_names(lens), where=where, exact=exact)
+    console = out()
+    for text, hits in zip(queries, answers, strict=True):
+        if json:
+            print_json({"query": text, "hits": [hit_to_json(hit) for hit in hits]})
+            continue
+        if len(queries) > 1:
+            console.rule(text)
+        print_hits(hits, console)

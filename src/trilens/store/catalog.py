@@ -1,0 +1,330 @@
+"""The catalog: the SQLite file that knows every document, and which segment files belong to the collection.
+
+A document's `key` is our number for one version of it: given once, never again. Segments name documents by key, in ascending
+order. A document that was deleted or replaced leaves its key in `deleted` until a merge drops its rows.
+"""
+
+import errno
+import json
+import os
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from hashlib import blake2b
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trilens.errors import (
+    BadInput,
+    CollectionDamaged,
+    CollectionError,
+    CollectionLocked,
+    CollectionReadOnly,
+    UnknownFormat,
+)
+from trilens.store.config import CollectionConfig
+from trilens.text.document import Document
+
+FILE_NAME = "catalog.sqlite"
+APPLICATION_ID = 0x7472_6C73  # "trls": tells our file from other SQLite files
+FORMAT_VERSION = 1
+KEYS_PER_STATEMENT = 500
+SCHEMA = """
+CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE documents (
+    key INTEGER PRIMARY KEY AUTOINCREMENT,
+    doc_id TEXT NOT NULL UNIQUE,
+    title TEXT NOT NULL,
+    text TEXT NOT NULL,
+    metadata TEXT NOT NULL,
+    hash BLOB NOT NULL
+);
+CREATE TABLE deleted (key INTEGER PRIMARY KEY);
+CREATE TABLE segments (
+    id TEXT PRIMARY KEY,
+    first_key INTEGER NOT NULL,
+    last_key INTEGER NOT NULL,
+    rows INTEGER NOT NULL,
+    documents INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE files (
+    segment TEXT NOT NULL REFERENCES segments (id) ON DELETE CASCADE,
+    path TEXT NOT NULL,
+    bytes INTEGER NOT NULL,
+    checksum TEXT NOT NULL,
+    PRIMARY KEY (segment, path)
+) WITHOUT ROWID;
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class FileRecord:
+    """One file of a segment: its path inside the segment, and what it must hold."""
+
+    path: str
+    bytes: int
+    checksum: str
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentRecord:
+    """One segment: the keys it covers, how many rows and documents it was written with, and its files."""
+
+    files: tuple[FileRecord, ...]
+    id: str
+    first_key: int
+    last_key: int
+    rows: int
+    documents: int
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is needed to decide whether an upsert changes anything."""
+
+    key: int
+    hash: bytes
+    metadata: str
+
+
+def text_hash(document: Document) -> bytes:
+    """Changes when what the lenses see changes: title and text."""
+    digest = blake2b(digest_size=16)
+    title = document.title.encode()
+    digest.update(len(title).to_bytes(8, "little") + title)  # where the title ends must count
+    digest.update(document.text.encode())
+    return digest.digest()
+
+
+@contextmanager
+def clear_errors(root: Path) -> Iterator[None]:
+    """Say in our words what SQLite and the file system say in theirs."""
+    try:
+        yield
+    except (sqlite3.Error, OSError, json.JSONDecodeError) as error:
+        raise _translate(root, error) from error
+
+
+def _translate(root: Path, error: sqlite3.Error | OSError | json.JSONDecodeError) -> CollectionError:
+    text = str(error)
+    full = getattr(error, "sqlite_errorname", None) in ("SQLITE_FULL", "SQLITE_IOERR_SHMSIZE")
+    full |= " requested and " in text  # numpy's short write, which has no errno
+    if full or getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        return CollectionReadOnly(f"no space left on the disk of {root}; nothing was committed: free space and run it again")
+    if getattr(error, "errno", None) in (errno.EACCES, errno.EPERM, errno.EROFS) or "readonly" in text:
+        return CollectionReadOnly(f"{root} cannot be written ({text}); expected write permission on the folder")
+    if "unable to open" in text:
+        return CollectionReadOnly(f"the catalog in {root} cannot be opened ({text}); check the folder's permissions")
+    if "locked" in text or "busy" in text:
+        return CollectionLocked(f"{root} is being written by another process; wait for it to finish and run it again")
+    return CollectionDamaged(f"{root / FILE_NAME} cannot be read ({text}); run `trilens check` or restore a copy")
+
+
+class Catalog:
+    """A connection to the catalog. Reads after `begin` see one commit; writes happen between `begin_write` and `commit`."""
+
+    def __init__(self, root: Path, connection: sqlite3.Connection) -> None:
+        self._root = root
+        self._connection = connection
+
+    @staticmethod
+    def create(root: Path, config: CollectionConfig) -> None:
+        """Make the file. It appears whole or not at all."""
+        unfinished = root / f"{FILE_NAME}.new"
+        with clear_errors(root):
+            unfinished.unlink(missing_ok=True)
+            connection = sqlite3.connect(unfinished, isolation_level=None)
+            try:
+                connection.execute("PRAGMA journal_mode = WAL")
+                connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+                connection.execute(f"PRAGMA user_version = {FORMAT_VERSION}")
+                connection.executescript(SCHEMA)
+                facts = [("config", config.model_dump_json()), ("commit", "0")]
+                connection.executemany("INSERT INTO facts VALUES (?, ?)", facts)
+            finally:
+                connection.close()
+            unfinished.rename(root / FILE_NAME)
+
+    @staticmethod
+    def open(root: Path) -> "Catalog":
+        """Open an existing catalog, after checking that it is ours and of a format that we know."""
+        path = root / FILE_NAME
+        with clear_errors(root):
+            connection = _connect(path)
+            try:
+                (application,) = connection.execute("PRAGMA application_id").fetchone()
+                (version,) = connection.execute("PRAGMA user_version").fetchone()
+            except sqlite3.Error:
+                connection.close()
+                raise
+        if application == APPLICATION_ID and version == FORMAT_VERSION:
+            return Catalog(root, connection)
+        connection.close()
+        if application != APPLICATION_ID:
+            raise CollectionDamaged(f"{path} is not a trilens catalog; expected the folder of a trilens collection")
+        raise UnknownFormat(
+            f"{path} has format version {version}; this trilens reads version {FORMAT_VERSION}: "
+            "use the version of trilens that wrote it, or index again"
+        )
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._connection.close()
+
+    def begin(self) -> None:
+        """Fix the commit that reads see."""
+        self._run("BEGIN")
+        self.commit_number()
+
+    def begin_write(self) -> None:
+        """Start a change; nobody else sees it before `commit`."""
+        self._run("PRAGMA synchronous = FULL")
+        self._run("PRAGMA foreign_keys = ON")
+        self._run("BEGIN IMMEDIATE")
+
+    def commit(self) -> int:
+        """Make the change durable and visible as the next commit, whose number is returned."""
+        number = self.commit_number() + 1
+        self._run("UPDATE facts SET value = ? WHERE name = 'commit'", str(number))
+        self._run("COMMIT")
+        return number
+
+    def rollback(self) -> None:
+        """Forget the change."""
+        if self._connection.in_transaction:
+            self._run("ROLLBACK")
+
+    def vacuum(self) -> None:
+        """Give the space of removed documents back to the disk."""
+        self._run("VACUUM")
+
+    def commit_number(self) -> int:
+        """How many commits this collection has seen."""
+        return int(self._fact("commit"))
+
+    def config(self) -> CollectionConfig:
+        """As chosen at creation."""
+        try:
+            return CollectionConfig.of(**json.loads(self._fact("config")))
+        except (BadInput, TypeError, ValueError) as error:
+            raise CollectionDamaged(f"{self._root / FILE_NAME} has a config that cannot be used ({error})") from error
+
+    def set_config(self, config: CollectionConfig) -> None:
+        """Part of the running change."""
+        self._run("UPDATE facts SET value = ? WHERE name = 'config'", config.model_dump_json())
+
+    def count(self) -> int:
+        """Documents in the collection."""
+        return int(self._run("SELECT count(*) FROM documents").fetchone()[0])
+
+    def find(self, doc_id: str) -> Known | None:
+        """The present version of a document."""
+        found = self._run("SELECT key, hash, metadata FROM documents WHERE doc_id = ?", doc_id).fetchone()
+        return Known(*found) if found else None
+
+    def insert(self, document: Document) -> int:
+        """Add a document and return its key."""
+        values = (document.doc_id, document.title, document.text, document.metadata_json(), text_hash(document))
+        statement = "INSERT INTO documents (doc_id, title, text, metadata, hash) VALUES (?, ?, ?, ?, ?)"
+        return int(self._run(statement, *values).lastrowid or 0)
+
+    def set_metadata(self, key: int, metadata: str) -> None:
+        """Replace the metadata of a document whose text stays."""
+        self._run("UPDATE documents SET metadata = ? WHERE key = ?", metadata, key)
+
+    def delete(self, key: int, *, in_segment: bool) -> None:
+        """Remove a document; if a segment holds its rows, remember that they no longer count."""
+        self._run("DELETE FROM documents WHERE key = ?", key)
+        if in_segment:
+            self._run("INSERT INTO deleted VALUES (?)", key)
+
+    def deleted(self, first_key: int, last_key: int) -> NDArray[np.int64]:
+        """Keys in this range whose rows no longer count, ascending."""
+        rows = self._run("SELECT key FROM deleted WHERE key BETWEEN ? AND ? ORDER BY key", first_key, last_key)
+        return _keys(rows)
+
+    def forget_deleted(self, first_key: int, last_key: int) -> None:
+        """A merge has dropped the rows."""
+        self._run("DELETE FROM deleted WHERE key BETWEEN ? AND ?", first_key, last_key)
+
+    def documents(self, keys: Sequence[int]) -> dict[int, Document]:
+        """Documents by key."""
+        found = {}
+        for start in range(0, len(keys), KEYS_PER_STATEMENT):
+            some = keys[start : start + KEYS_PER_STATEMENT]
+            marks = ",".join("?" * len(some))
+            rows = self._run(f"SELECT key, doc_id, text, title, metadata FROM documents WHERE key IN ({marks})", *some)
+            with clear_errors(self._root):
+                for key, doc_id, text, title, metadata in rows:
+                    found[key] = Document(doc_id, text, title, json.loads(metadata))
+        return found
+
+    def every(self) -> Iterator[tuple[int, bytes, Document]]:
+        """Key, hash and content of every document, in the order of keys."""
+        with clear_errors(self._root):
+            cursor = self._connection.execute("SELECT key, hash, doc_id, text, title, metadata FROM documents ORDER BY key")
+            for key, digest, doc_id, text, title, metadata in cursor:
+                yield key, digest, Document(doc_id, text, title, json.loads(metadata))
+
+    def keys_where(self, condition: str, values: Iterable[str | int | float]) -> NDArray[np.int64]:
+        """Keys of the documents for which an SQL condition holds, ascending."""
+        return _keys(self._run(f"SELECT key FROM documents WHERE {condition} ORDER BY key", *values))
+
+    def segments(self) -> list[SegmentRecord]:
+        """In the order of their keys."""
+        files: dict[str, list[FileRecord]] = {}
+        for segment, path, size, checksum in self._run("SELECT segment, path, bytes, checksum FROM files ORDER BY path"):
+            files.setdefault(segment, []).append(FileRecord(path, size, checksum))
+        rows = self._run("SELECT id, first_key, last_key, rows, documents FROM segments ORDER BY first_key")
+        return [SegmentRecord(tuple(files.get(row[0], [])), *row) for row in rows]
+
+    def add_segment(self, segment: SegmentRecord) -> None:
+        """Part of the running change."""
+        values = (segment.id, segment.first_key, segment.last_key, segment.rows, segment.documents)
+        self._run("INSERT INTO segments VALUES (?, ?, ?, ?, ?)", *values)
+        for file in segment.files:
+            self._run("INSERT INTO files VALUES (?, ?, ?, ?)", segment.id, file.path, file.bytes, file.checksum)
+
+    def remove_segment(self, segment_id: str) -> None:
+        """Part of the running change."""
+        self._run("DELETE FROM segments WHERE id = ?", segment_id)
+
+    def problems(self) -> list[str]:
+        """What SQLite itself finds wrong with the file."""
+        try:
+            found = [row[0] for row in self._connection.execute("PRAGMA integrity_check(10)")]
+        except sqlite3.Error as error:
+            found = [str(error)]
+        return [] if found == ["ok"] else [f"{self._root / FILE_NAME}: {problem}" for problem in found]
+
+    def _fact(self, name: str) -> str:
+        found = self._run("SELECT value FROM facts WHERE name = ?", name).fetchone()
+        if not found:
+            raise CollectionDamaged(f"{self._root / FILE_NAME} has no {name}; restore a copy or index again")
+        return str(found[0])
+
+    def _run(self, statement: str, *values: str | int | float | bytes) -> sqlite3.Cursor:
+        with clear_errors(self._root):
+            return self._connection.execute(statement, values)
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    """A connection; where the folder cannot be written and nobody else writes it, one that asks for no lock files."""
+    live = path.with_name(f"{path.name}-wal").exists()
+    mode = "mode=rw" if _can_write(path) else "mode=ro" if live else "mode=ro&immutable=1"
+    return sqlite3.connect(
+        f"{path.absolute().as_uri()}?{mode}", uri=True, isolation_level=None, check_same_thread=False, timeout=30
+    )
+
+
+def _can_write(path: Path) -> bool:
+    """Never by opening the file: closing it would drop the POSIX locks of every connection that this process has to it."""
+    live = path.with_name(f"{path.name}-wal").exists()
+    return os.access(path, os.W_OK) and (live or os.access(path.parent, os.W_OK))
+
+
+def _keys(rows: Iterable[tuple[int]]) -> NDArray[np.int64]:
+    return np.fromiter((row[0] for row in rows), np.int64)

@@ -1,0 +1,108 @@
+"""Verify a collection: every byte of every file, and that no document is lost or half there."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+
+from trilens.store.catalog import FILE_NAME, Catalog, SegmentRecord, text_hash
+from trilens.store.segment import FOLDER, Rows, checksum, is_ours
+from trilens.text.passages import split_passages
+
+BytesDone = Callable[[int], None]
+Span = tuple[int, int]
+NO_MORE: tuple[int, list[Span]] = (1 << 63, [])
+
+
+@dataclass(slots=True)
+class Report:
+    """What was looked at, and what is wrong with it: one line per problem."""
+
+    documents: int = 0
+    files: int = 0
+    bytes: int = 0
+    problems: list[str] = field(default_factory=list)
+
+
+def check_collection(root: Path, report_bytes: BytesDone = lambda count: None) -> Report:
+    """Read the whole collection and compare it with its catalog."""
+    report = Report()
+    catalog = Catalog.open(root)
+    try:
+        catalog.begin()
+        report.problems += catalog.problems()
+        if report.problems:
+            return report
+        records = catalog.segments()
+        for record in records:
+            _check_files(root / FOLDER / record.id, record, report, report_bytes)
+        _check_strangers(root, records, report)
+        if not report.problems:
+            _check_documents(root, catalog, records, report)
+    finally:
+        catalog.close()
+    return report
+
+
+def _check_files(folder: Path, record: SegmentRecord, report: Report, report_bytes: BytesDone) -> None:
+    for file in record.files:
+        path = folder / file.path
+        if not path.is_file():
+            report.problems.append(f"{path} is missing")
+            continue
+        size = path.stat().st_size
+        if size != file.bytes:
+            report.problems.append(f"{path} has {size} bytes; expected {file.bytes}")
+        elif checksum(path) != file.checksum:
+            report.problems.append(f"{path} has changed: its checksum is not the one in the catalog")
+        report.files += 1
+        report.bytes += size
+        report_bytes(size)
+
+
+def _check_strangers(root: Path, records: list[SegmentRecord], report: Report) -> None:
+    """Files that trilens did not write. Segments of a dead writer are no damage: the next writer sweeps them."""
+    known = {record.id for record in records}
+    strangers = [path for path in (root / FOLDER).glob("*") if path.name not in known and not is_ours(path.name)]
+    for record in records:
+        folder = root / FOLDER / record.id
+        expected = {folder / file.path for file in record.files}
+        strangers += [path for path in folder.rglob("*") if path.is_file() and path not in expected]
+    report.problems += [f"{path} does not belong to the collection; move it away" for path in sorted(strangers)]
+
+
+def _check_documents(root: Path, catalog: Catalog, records: list[SegmentRecord], report: Report) -> None:
+    """Every document has exactly the rows that its text gives, and every live row has a document."""
+    passages = catalog.config().passages
+    in_segments = _live_documents(root, catalog, records)
+    key_here, spans = next(in_segments, NO_MORE)
+    for key, digest, document in catalog.every():
+        while key_here < key:
+            report.problems.append(f"{root}: rows of document number {key_here}, which does not exist")
+            key_here, spans = next(in_segments, NO_MORE)
+        report.documents += 1
+        name = f"{root / FILE_NAME}: document {document.doc_id!r}"
+        if text_hash(document) != digest:
+            report.problems.append(f"{name} has changed: its text is not the one that was indexed")
+        if key_here != key:
+            report.problems.append(f"{name} is in no segment")
+            continue
+        if spans != split_passages(document.text, passages.words, passages.overlap):
+            report.problems.append(f"{name} is not in its segment as it should be")
+        key_here, spans = next(in_segments, NO_MORE)
+    if key_here != NO_MORE[0]:
+        report.problems.append(f"{root}: rows of document number {key_here}, which does not exist")
+
+
+def _live_documents(root: Path, catalog: Catalog, records: list[SegmentRecord]) -> Iterator[tuple[int, list[Span]]]:
+    """Key and passages of every document that the segments hold, deleted ones left out, in the order of keys."""
+    for record in records:
+        rows = Rows.open(root / FOLDER / record.id / "rows")
+        dead = set(catalog.deleted(record.first_key, record.last_key).tolist())
+        edges = np.flatnonzero(np.diff(rows.keys, prepend=-1, append=-1))
+        for first, end in pairwise(edges.tolist()):
+            key = int(rows.keys[first])
+            if key not in dead:
+                yield key, list(zip(rows.starts[first:end].tolist(), rows.ends[first:end].tolist(), strict=True))

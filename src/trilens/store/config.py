@@ -1,0 +1,60 @@
+"""What a collection is made of, chosen when it is created and kept in its catalog."""
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from trilens.errors import BadInput
+from trilens.index.bm25 import Bm25Config
+from trilens.index.dense import DenseConfig
+
+LENSES = ("bm25", "dense")
+DEFAULT_MODEL = "all-MiniLM-L6-v2"
+
+
+class PassageConfig(BaseModel):
+    """Documents of more than `words` words are searched in passages of that length; 0 keeps every document whole.
+
+    150 English words with their title fit into the 256 tokens that the bundled model reads.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    words: int = Field(default=150, ge=0)
+    overlap: int = Field(default=30, ge=0)
+
+    @model_validator(mode="after")
+    def _overlap_is_smaller(self) -> "PassageConfig":
+        if self.words and self.overlap >= self.words:
+            raise ValueError(f"overlap is {self.overlap}; expected fewer than the {self.words} words of a passage")
+        return self
+
+
+class CollectionConfig(BaseModel):
+    """Everything that decides what the segments hold. `model_fingerprint` ties the vectors to the weights that made them."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
+
+    lenses: tuple[str, ...] = LENSES
+    model: str = DEFAULT_MODEL
+    model_fingerprint: str = ""
+    bm25: Bm25Config = Bm25Config()
+    dense: DenseConfig = DenseConfig()
+    passages: PassageConfig = PassageConfig()
+
+    @field_validator("lenses")
+    @classmethod
+    def _known_lenses(cls, lenses: tuple[str, ...]) -> tuple[str, ...]:
+        if not lenses or len(set(lenses)) != len(lenses) or not set(lenses) <= set(LENSES):
+            raise ValueError(f"lenses are {', '.join(lenses) or 'none'}; expected one or more of {', '.join(LENSES)}")
+        return lenses
+
+    @staticmethod
+    def of(**options: Any) -> "CollectionConfig":
+        """A checked config; what is wrong is said in one line."""
+        try:
+            return CollectionConfig(**options)
+        except ValidationError as error:
+            first = error.errors()[0]
+            place = ".".join(str(part) for part in first["loc"])
+            raise BadInput(f"collection option {place}: {first['msg'].removeprefix('Value error, ')}") from error

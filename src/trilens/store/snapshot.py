@@ -1,0 +1,171 @@
+"""An immutable view of one commit; every search runs on one."""
+
+import json
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from threading import RLock
+from typing import Any
+from weakref import finalize
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trilens.encode.encoder import Encoded
+from trilens.errors import BadFilter, CollectionDamaged
+from trilens.index.lens import Mask, Searcher
+from trilens.index.topk import TopK
+from trilens.store.catalog import Catalog
+from trilens.store.filters import to_sql
+from trilens.store.lenses import Lenses
+from trilens.store.segment import Segment
+from trilens.text.document import Document
+
+MASKS_KEPT = 16
+TRIES = 10
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Places:
+    """Rows as users know them: the document of each, and where in its text the passage lies."""
+
+    keys: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    ends: NDArray[np.int64]
+
+
+class Snapshot:
+    """One commit, opened. It stays as it is while writers go on; threads may share it."""
+
+    def __init__(self, root: Path, lenses: Lenses, previous: "Snapshot | None" = None) -> None:
+        self._lenses = lenses
+        self._lock = RLock()
+        self._masks: OrderedDict[str, Mask] = OrderedDict()
+        self._searchers: dict[str, Searcher] = {}
+        self._catalog, self.segments = _open(root, lenses, previous)
+        self._close = finalize(self, self._catalog.close)  # at the latest when the last search has let go of it
+        self.commit = self._catalog.commit_number()
+        self._first_rows = np.cumsum([0, *(len(segment) for segment in self.segments)])
+
+    def close(self) -> None:
+        """Let writers reuse the space of what this snapshot alone still sees."""
+        with self._lock:
+            self._close()
+
+    @cached_property
+    def documents_count(self) -> int:
+        """Documents in this commit."""
+        with self._lock:
+            return self._catalog.count()
+
+    @property
+    def rows(self) -> int:
+        """Rows of all segments, live or not."""
+        return int(self._first_rows[-1])
+
+    @cached_property
+    def live(self) -> list[Mask | None]:
+        """The live rows of each segment; None where all are."""
+        masks: list[Mask | None] = []
+        with self._lock:
+            for segment in self.segments:
+                deleted = self._catalog.deleted(segment.record.first_key, segment.record.last_key)
+                masks.append(~segment.mask(deleted) if len(deleted) else None)
+        return masks
+
+    @property
+    def live_rows(self) -> int:
+        """Rows that count."""
+        masks = zip(self.segments, self.live, strict=True)
+        return sum(len(segment) if mask is None else int(mask.sum()) for segment, mask in masks)
+
+    @property
+    def has_passages(self) -> bool:
+        """Whether some document was split into several rows."""
+        return any(segment.record.rows > segment.record.documents for segment in self.segments)
+
+    def search(self, lens: str, queries: Encoded, k: int, where: Mapping[str, Any] | None = None, exact: bool = False) -> TopK:
+        """The best k rows of each query through one lens."""
+        allowed = None if not where else self.mask(where)
+        return self._searcher(lens).search(queries, k, allowed, exact)
+
+    def mask(self, where: Mapping[str, Any]) -> Mask:
+        """The live rows whose documents pass a filter."""
+        try:
+            name = json.dumps(where, sort_keys=True, ensure_ascii=False)
+            name.encode()
+        except RecursionError as error:
+            raise BadFilter("filter is nested too deeply; expected a simpler one") from error
+        except (TypeError, ValueError) as error:
+            raise BadFilter(f"filter {where!r} cannot be written as JSON ({error}); expected a JSON object") from error
+        with self._lock:
+            if name not in self._masks:
+                keys = self._catalog.keys_where(*to_sql(where))
+                parts = [segment.mask(keys) for segment in self.segments]
+                self._masks[name] = np.concatenate(parts) if parts else np.zeros(0, np.bool_)
+                if len(self._masks) > MASKS_KEPT:
+                    self._masks.popitem(last=False)
+            self._masks.move_to_end(name)
+            return self._masks[name]
+
+    def places(self, rows: NDArray[np.int64]) -> Places:
+        """The passages at the given rows."""
+        found = Places(*(np.zeros(rows.shape, np.int64) for _ in range(3)))
+        for i, segment in enumerate(self.segments):
+            here = (rows >= self._first_rows[i]) & (rows < self._first_rows[i + 1])
+            at = rows[here] - self._first_rows[i]
+            found.keys[here] = segment.rows.keys[at]
+            found.starts[here], found.ends[here] = segment.rows.starts[at], segment.rows.ends[at]
+        return found
+
+    def documents(self, keys: Sequence[int]) -> dict[int, Document]:
+        """Documents by key."""
+        with self._lock:
+            return self._catalog.documents(keys)
+
+    def document(self, doc_id: str) -> Document | None:
+        """A document by the user's id."""
+        with self._lock:
+            known = self._catalog.find(doc_id)
+            return self._catalog.documents([known.key])[known.key] if known else None
+
+    def _searcher(self, lens: str) -> Searcher:
+        with self._lock:
+            if lens not in self._searchers:
+                parts = [segment.parts[lens] for segment in self.segments]
+                self._searchers[lens] = self._lenses[lens].searcher(parts, self.live)
+            return self._searchers[lens]
+
+
+def _open(root: Path, lenses: Lenses, previous: Snapshot | None) -> tuple[Catalog, list[Segment]]:
+    """The catalog at its last commit with that commit's segments, reusing those that are open already.
+
+    A merge may remove files between reading the catalog and opening them. Then there is a newer commit to open instead.
+    """
+    known = {segment.record.id: segment for segment in previous.segments} if previous else {}
+    for remaining in reversed(range(TRIES)):
+        catalog = Catalog.open(root)
+        try:
+            catalog.begin()
+            segments = [known.get(record.id) or Segment(root, record, lenses) for record in catalog.segments()]
+        except CollectionDamaged:
+            commit = catalog.commit_number()
+            catalog.close()
+            if not remaining or not _moved_on(root, commit):
+                raise
+        except BaseException:
+            catalog.close()
+            raise
+        else:
+            return catalog, segments
+    raise AssertionError("the loop returns or raises")
+
+
+def _moved_on(root: Path, commit: int) -> bool:
+    catalog = Catalog.open(root)
+    try:
+        return catalog.commit_number() != commit
+    finally:
+        catalog.close()

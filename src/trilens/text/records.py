@@ -1,0 +1,109 @@
+"""A record becomes a document: which of its fields is the id, the text and the title, and that the rest is metadata."""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from trilens.errors import BadInput
+from trilens.text.decode import Place
+from trilens.text.document import Document
+
+ID_FIELDS = ("_id", "id", "doc_id", "docid")
+TEXT_FIELDS = ("text", "contents", "body", "content")
+TITLE_FIELDS = ("title",)
+SHOWN_FIELDS = 12
+
+Record = tuple[Place, object]
+"""What a records file holds at a place: an object if the file is good, any other JSON value if it is not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """The record fields to use; None takes the first of the usual names that a record has."""
+
+    id: str | None = None
+    text: str | None = None
+    title: str | None = None
+
+    def find(self, names: Iterable[str], place: Place) -> tuple[str, str, str | None]:
+        """The id, text and title fields among `names`; a title is optional unless it was chosen."""
+        present = list(names)
+        doc_id = _choose("id", self.id, ID_FIELDS, present, place)
+        text = _choose("text", self.text, TEXT_FIELDS, present, place)
+        title = next((name for name in TITLE_FIELDS if name in present), None) if self.title is None else self.title
+        return doc_id, text, title
+
+
+AUTOMATIC = Fields()
+
+
+def to_document(record: Record, fields: Fields) -> Document:
+    """The document that a record describes; every error names the place."""
+    place, value = record
+    if not isinstance(value, dict):
+        raise BadInput(f"{place}: the record is {_kind(value)}; expected an object with an id and a text field")
+    id_field, text_field, title_field = fields.find(value, place)
+    title = value.get(title_field) if title_field is not None else None
+    used = (id_field, text_field, title_field)
+    try:
+        return Document(
+            doc_id=_id(value[id_field], id_field),
+            text=_string(value[text_field], text_field),
+            title="" if title is None else _string(title, str(title_field)),
+            metadata=_metadata({name: member for name, member in value.items() if name not in used}),
+        )
+    except BadInput as error:
+        raise BadInput(f"{place}: {error}") from error
+
+
+def _choose(what: str, chosen: str | None, usual: tuple[str, ...], present: list[str], place: Place) -> str:
+    names = usual if chosen is None else (chosen,)
+    for name in names:
+        if name in present:
+            return name
+    raise BadInput(
+        f"{place}: no {what} field; expected {' or '.join(map(repr, names))}, found {_listed(present)}: "
+        f"choose one with --{what}-field NAME"
+    )
+
+
+def _listed(names: list[str]) -> str:
+    if not names:
+        return "no fields at all"
+    listed = ", ".join(repr(name[:40]) for name in names[:SHOWN_FIELDS])
+    return listed + (f" and {len(names) - SHOWN_FIELDS} more" if len(names) > SHOWN_FIELDS else "")
+
+
+def _id(value: object, field: str) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
+        return str(value)
+    raise BadInput(f"the id field {field!r} is {_kind(value)}; expected a string or a number")
+
+
+def _string(value: object, field: str) -> str:
+    if isinstance(value, str):
+        return value
+    raise BadInput(f"the field {field!r} is {_kind(value)}; expected a string")
+
+
+def _metadata(others: dict[str, Any]) -> dict[str, Any]:
+    """The other fields; a `metadata` object is opened, so that filters name its members directly."""
+    members = others.get("metadata")
+    if members is None:
+        others.pop("metadata", None)
+        return others
+    if not isinstance(members, dict):
+        return others
+    del others["metadata"]
+    for name, value in members.items():
+        if name in others and others[name] != value:
+            raise BadInput(f"{name!r} is both a field and a member of 'metadata', with two values; keep one of them")
+    return {**others, **members}
+
+
+def _kind(value: object) -> str:
+    names = {dict: "an object", list: "an array", str: "a string", bool: "true or false", type(None): "null"}
+    return names.get(type(value), f"the number {value!r:.20}")

@@ -1,0 +1,46 @@
+import pytest
+
+from trilens.encode.families import FAMILIES, UNKNOWN, family_of
+
+
+@pytest.mark.parametrize(
+    ("name", "family", "query_prefix", "doc_prefix", "pooling"),
+    [
+        ("thenlper/gte-small", "gte", "", "", "mean"),
+        ("sentence-transformers/all-MiniLM-L6-v2", "minilm", "", "", "mean"),
+        ("intfloat/e5-base-v2", "e5", "query: ", "passage: ", "mean"),
+        ("intfloat/multilingual-e5-large", "multilingual-e5", "query: ", "passage: ", "mean"),
+        ("BAAI/bge-m3", "bge-m3", "", "", "cls"),
+        ("facebook/dpr-ctx_encoder-single-nq-base", "dpr", "", "", "cls"),
+        ("BAAI/bge-small-en-v1.5", "bge-en", "Represent this sentence for searching relevant passages: ", "", "cls"),
+    ],
+)
+def test_published_names(name: str, family: str, query_prefix: str, doc_prefix: str, pooling: str) -> None:
+    found = family_of(name)
+    assert (found.name, found.query_prefix, found.doc_prefix, found.pooling) == (
+        family,
+        query_prefix,
+        doc_prefix,
+        pooling,
+    )
+
+
+def test_instruct_models_take_an_instruction_and_plain_passages() -> None:
+    found = family_of("intfloat/multilingual-e5-large-instruct")
+    assert found.query_prefix.endswith("Query: ")
+    assert found.doc_prefix == ""
+
+
+def test_only_the_last_part_of_a_path_counts() -> None:
+    assert family_of("/models/bge-m3/my-encoder").name == "unknown"
+    assert family_of("/home/me/e5-small/").name == "e5"
+
+
+def test_unknown_names_fall_back_to_no_prefix() -> None:
+    assert family_of("my-own-model") is UNKNOWN
+    assert family_of("") is UNKNOWN
+
+
+def test_every_fragment_can_be_reached() -> None:
+    for fragment, family in FAMILIES:
+        assert family_of(f"org/x-{fragment}x").name == family.name

@@ -1,0 +1,127 @@
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from trilens.encode.folder import (
+    ModelConfig,
+    ModelFolder,
+    bundled_models,
+    fingerprint_model,
+    read_config,
+    resolve_model,
+)
+from trilens.errors import BadModel
+
+BUNDLED = resolve_model("gte-small")
+
+
+def small_copy(target: Path, **changes: object) -> Path:
+    """A folder with the bundled configuration and stand-ins for the large files."""
+    target.mkdir(exist_ok=True)
+    config = json.loads((BUNDLED / "trilens.json").read_text()) | changes
+    (target / "trilens.json").write_text(json.dumps(config))
+    (target / "tokenizer.json").write_text("{}")
+    (target / "model.onnx").write_bytes(b"weights")
+    return target
+
+
+def test_bundled_model_is_complete_and_small() -> None:
+    folder = ModelFolder.open(BUNDLED)
+    assert folder.config.name == "gte-small"
+    assert (folder.config.dim, folder.config.heads, folder.config.max_doc_tokens) == (384, ["dense"], 512)
+    assert folder.weights.name == "model.int8.onnx"
+    assert {"LICENSE", "README.md"} <= {file.name for file in BUNDLED.iterdir()}
+    assert sum(file.stat().st_size for file in BUNDLED.iterdir()) < 36e6
+
+
+def test_names_resolve_to_bundled_folders_and_paths_to_themselves(tmp_path: Path) -> None:
+    assert bundled_models()["gte-small"] == BUNDLED
+    assert resolve_model(str(tmp_path)) == tmp_path
+
+
+def test_a_folder_in_the_working_directory_does_not_hide_a_bundled_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "gte-small").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert resolve_model("gte-small") == BUNDLED
+    assert resolve_model("./gte-small") == Path("gte-small")
+
+
+@pytest.mark.parametrize("name", ["gte-large", "", "/no/such/folder"])
+def test_unknown_names_are_told_what_there_is(name: str) -> None:
+    with pytest.raises(BadModel, match=r"path of a model folder.*gte-small"):
+        resolve_model(name)
+
+
+@pytest.mark.parametrize("file", ["trilens.json", "tokenizer.json", "model.onnx"])
+def test_a_missing_file_is_named(tmp_path: Path, file: str) -> None:
+    folder = small_copy(tmp_path)
+    (folder / file).unlink()
+    with pytest.raises(BadModel, match=file):
+        ModelFolder.open(folder)
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"dims": 3}, "dims"),
+        ({"dim": "384"}, "dim"),
+        ({"dim": 0}, "dim"),
+        ({"heads": []}, "heads"),
+        ({"heads": ["colour"]}, "heads"),
+        ({"precision": "int3"}, "precision"),
+    ],
+)
+def test_a_bad_configuration_names_file_and_field(tmp_path: Path, changes: dict[str, object], named: str) -> None:
+    with pytest.raises(BadModel, match=rf"trilens\.json: {named}"):
+        ModelFolder.open(small_copy(tmp_path, **changes))
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\xff\xfe"])
+def test_a_damaged_configuration_is_named(tmp_path: Path, content: bytes) -> None:
+    file = small_copy(tmp_path) / "trilens.json"
+    file.write_bytes(content)
+    with pytest.raises(BadModel, match=r"trilens\.json"):
+        read_config(file)
+
+
+def test_a_missing_field_is_named(tmp_path: Path) -> None:
+    file = small_copy(tmp_path) / "trilens.json"
+    config = json.loads(file.read_text())
+    del config["licence"]
+    file.write_text(json.dumps(config))
+    with pytest.raises(BadModel, match="licence"):
+        read_config(file)
+
+
+def test_configuration_survives_writing_and_reading(tmp_path: Path) -> None:
+    config = ModelFolder.open(BUNDLED).config
+    (tmp_path / "trilens.json").write_text(config.model_dump_json())
+    assert read_config(tmp_path / "trilens.json") == config
+    assert isinstance(config, ModelConfig)
+
+
+def test_the_fingerprint_starts_with_the_name_and_depends_on_content_only(tmp_path: Path) -> None:
+    first, second = small_copy(tmp_path / "a"), small_copy(tmp_path / "b")
+    assert fingerprint_model(first) == fingerprint_model(second)
+    assert fingerprint_model(first).startswith("gte-small-")
+
+
+@pytest.mark.parametrize("file", ["trilens.json", "tokenizer.json", "model.onnx"])
+def test_any_changed_file_changes_the_fingerprint(tmp_path: Path, file: str) -> None:
+    folder = small_copy(tmp_path / "a")
+    changed = Path(shutil.copytree(folder, tmp_path / "b"))
+    (changed / file).write_bytes((changed / file).read_bytes() + b" ")
+    assert fingerprint_model(changed) != fingerprint_model(folder)
+
+
+def test_content_moved_between_files_changes_the_fingerprint(tmp_path: Path) -> None:
+    first, second = small_copy(tmp_path / "a"), small_copy(tmp_path / "b")
+    (first / "tokenizer.json").write_bytes(b"xy")
+    (first / "model.onnx").write_bytes(b"z")
+    (second / "tokenizer.json").write_bytes(b"x")
+    (second / "model.onnx").write_bytes(b"yz")
+    assert fingerprint_model(first) != fingerprint_model(second)

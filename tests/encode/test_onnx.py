@@ -1,0 +1,186 @@
+import json
+import shutil
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from trilens.encode.encoder import Encoded, Encoder
+from trilens.encode.folder import resolve_model
+from trilens.encode.onnx import BATCH_TOKENS, OnnxEncoder, Tokens, batches_by_length, head
+from trilens.errors import BadInput, BadModel
+
+BUNDLED = resolve_model("gte-small")
+TEXTS = [
+    "The cat sat on the mat.",
+    "",
+    "Boundary layers on a flat plate at supersonic speed, " * 3,
+    "naïve café — Ωmega 数据 🙂",
+    "a",
+    "How do I copy a file in Python?",
+    "shutil.copy(src, dst) copies the file src to the file or directory dst.",
+    "aspirin lowers the risk of a heart attack " * 6,
+]
+
+
+@pytest.fixture(scope="module")
+def encoder() -> OnnxEncoder:
+    return OnnxEncoder(BUNDLED, threads=2)
+
+
+def vectors(encoded: Encoded) -> NDArray[np.float32]:
+    assert encoded.dense is not None
+    return encoded.dense.vectors
+
+
+def edited(target: Path, **changes: object) -> Path:
+    """The bundled model with another configuration."""
+    target.mkdir()
+    for file in ("tokenizer.json", "model.int8.onnx"):
+        (target / file).symlink_to(BUNDLED / file)
+    config = json.loads((BUNDLED / "trilens.json").read_text()) | changes
+    (target / "trilens.json").write_text(json.dumps(config))
+    return target
+
+
+def test_it_is_an_encoder(encoder: OnnxEncoder) -> None:
+    as_protocol: Encoder = encoder
+    assert as_protocol.fingerprint.startswith("gte-small-")
+
+
+def test_vectors_have_length_one(encoder: OnnxEncoder) -> None:
+    found = vectors(encoder.encode_docs(TEXTS))
+    assert found.shape == (len(TEXTS), 384)
+    np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1, atol=1e-5)
+
+
+def test_near_texts_are_nearer_than_far_ones(encoder: OnnxEncoder) -> None:
+    query = vectors(encoder.encode_queries(["how to duplicate a file with Python"]))[0]
+    scores = vectors(encoder.encode_docs(TEXTS)) @ query
+    assert set(np.argsort(-scores)[:2]) == {5, 6}
+
+
+def test_a_batch_equals_texts_one_by_one_in_the_order_given(encoder: OnnxEncoder) -> None:
+    together = vectors(encoder.encode_docs(TEXTS))
+    alone = np.concatenate([vectors(encoder.encode_docs([text])) for text in TEXTS])
+    np.testing.assert_allclose(together, alone, atol=1e-5)
+    backwards = vectors(encoder.encode_docs(TEXTS[::-1]))[::-1]
+    np.testing.assert_allclose(together, backwards, atol=1e-5)
+
+
+def test_padding_changes_nothing(encoder: OnnxEncoder) -> None:
+    """Beside a longer text a short one is padded; no amount of that may show."""
+    short = "How do I copy a file in Python?"
+    alone = vectors(encoder.encode_docs([short]))[0]
+    for words in (9, 17, 40, 63, 100):
+        padded = vectors(encoder.encode_docs([short, "word " * words]))[0]
+        np.testing.assert_allclose(padded, alone, atol=1e-5, err_msg=f"beside {words} words")
+
+
+def test_more_texts_than_a_batch_holds(encoder: OnnxEncoder) -> None:
+    texts = [f"item {number}" for number in range(BATCH_TOKENS // 4 + 20)]
+    finished: list[int] = []
+    found = vectors(encoder.encode_docs(texts, finished.append))
+    assert len(finished) > 1
+    assert sum(finished) == len(texts)
+    for at in (0, 9, len(texts) - 1):
+        np.testing.assert_allclose(found[at], vectors(encoder.encode_docs([texts[at]]))[0], atol=1e-5)
+
+
+def test_the_number_of_threads_changes_nothing(encoder: OnnxEncoder) -> None:
+    single = OnnxEncoder(BUNDLED, threads=1)
+    np.testing.assert_allclose(vectors(single.encode_docs(TEXTS)), vectors(encoder.encode_docs(TEXTS)), atol=1e-5)
+
+
+def test_many_threads_at_once_give_what_one_gives() -> None:
+    """The encoder is fresh, so that loading is raced for as well."""
+    encoder = OnnxEncoder(BUNDLED, threads=1)
+    calls = [encoder.encode_docs, encoder.encode_queries] * 4  # both, as their lengths may differ
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(lambda call: vectors(call(TEXTS)), calls))
+    expected = vectors(encoder.encode_docs(TEXTS))
+    for answer in answers:
+        np.testing.assert_allclose(answer, expected, atol=1e-5)
+
+
+def test_an_empty_list_gives_no_rows(encoder: OnnxEncoder) -> None:
+    assert vectors(encoder.encode_docs([])).shape == (0, 384)
+    assert vectors(encoder.encode_queries([])).shape == (0, 384)
+
+
+def test_truncated_texts_are_counted_and_read_up_to_the_limit(tmp_path: Path) -> None:
+    encoder = OnnxEncoder(edited(tmp_path / "short", max_doc_tokens=8, max_query_tokens=6), threads=1)
+    fits, over = "one two three four five six", "one two three four five six seven"
+    assert encoder.encode_docs([fits]).truncated == 0
+    cut = encoder.encode_docs([over, fits, over + " eight"])
+    assert cut.truncated == 2
+    # Six words and two special tokens are all that is read, and the closing token is still the last.
+    np.testing.assert_allclose(vectors(cut), np.repeat(vectors(cut)[1:2], 3, axis=0), atol=1e-5)
+    assert encoder.encode_queries([fits]).truncated == 1
+    np.testing.assert_allclose(
+        vectors(encoder.encode_queries([fits])), vectors(encoder.encode_queries(["one two three four"])), atol=1e-5
+    )
+
+
+def test_prefixes_are_put_before_queries_and_docs(tmp_path: Path, encoder: OnnxEncoder) -> None:
+    prefixed = OnnxEncoder(edited(tmp_path / "e5", query_prefix="query: ", doc_prefix="passage: "), threads=1)
+    plain = encoder.encode_docs(["query: red fox", "passage: red fox"])
+    np.testing.assert_allclose(vectors(prefixed.encode_queries(["red fox"])), vectors(plain)[:1], atol=1e-5)
+    np.testing.assert_allclose(vectors(prefixed.encode_docs(["red fox"])), vectors(plain)[1:], atol=1e-5)
+
+
+def test_a_bare_string_is_refused(encoder: OnnxEncoder) -> None:
+    with pytest.raises(BadInput, match="list of texts"):
+        encoder.encode_docs("a single text")
+    with pytest.raises(BadInput, match="list of texts"):
+        encoder.encode_queries("a single text")
+
+
+def test_what_is_not_text_is_refused_by_position(encoder: OnnxEncoder) -> None:
+    with pytest.raises(BadInput, match="text 1 is int"):
+        encoder.encode_docs(["good", 3])  # type: ignore[list-item]
+    with pytest.raises(BadInput, match="text 1 holds the lone surrogate"):
+        encoder.encode_docs(["good", "bad \ud800"])
+
+
+def test_opening_is_lazy_and_threads_are_checked() -> None:
+    assert OnnxEncoder(BUNDLED).dim == 384
+    with pytest.raises(BadInput, match="threads is 0"):
+        OnnxEncoder(BUNDLED, threads=0)
+
+
+@pytest.mark.parametrize("file", ["tokenizer.json", "model.int8.onnx"])
+def test_a_damaged_file_is_named(tmp_path: Path, file: str) -> None:
+    folder = Path(shutil.copytree(BUNDLED, tmp_path / "damaged"))
+    content = (folder / file).read_bytes()
+    (folder / file).write_bytes(content[: len(content) // 2])
+    with pytest.raises(BadModel, match=file.replace(".", r"\.")):
+        OnnxEncoder(folder, threads=1).encode_queries(["text"])
+
+
+def test_batches_cover_all_texts_once_within_the_budget() -> None:
+    lengths = [int(length) for length in np.random.default_rng(1).integers(2, 512, 300)]
+    batches = list(batches_by_length(lengths, 2048))
+    assert sorted(np.concatenate(batches).tolist()) == list(range(300))
+    assert all(len(batch) * max(lengths[at] for at in batch) <= 2048 for batch in batches)
+    assert [batch.tolist() for batch in batches_by_length([5, 9000, 3], 16)] == [[1], [0, 2]]
+    assert list(batches_by_length([], 16)) == []
+
+
+def test_the_head_of_a_long_text_has_the_tokens_of_the_whole() -> None:
+    tokens = Tokens(BUNDLED / "tokenizer.json")
+    prose = "Incomprehensibilities, naïve co-operation; " * 400
+    cases = [prose, "x" * 5000 + " end", " " * 5000 + "end of a blank text", "no" * 4000]
+    found, cut = tokens.encode(cases, 16)
+    whole = [tokens.encode([case], 10**6)[0][0] for case in cases]
+    expected = [ids if len(ids) <= 16 else [*ids[:15], ids[-1]] for ids in whole]
+    assert found == expected
+    assert cut == sum(len(ids) > 16 for ids in whole)
+
+
+def test_a_head_ends_at_a_space() -> None:
+    assert head("short", 10) == "short"
+    assert head("one two three", 9) == "one two"
+    assert head("unbroken", 3) == "unbroken"

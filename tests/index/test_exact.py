@@ -1,0 +1,129 @@
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from trilens.errors import BadInput
+from trilens.index.exact import BLOCK_ROWS, exact_dense, exact_multi, exact_sparse
+from trilens.index.topk import TopK
+from trilens.represent import Dense, Multi, Sparse
+
+Mask = NDArray[np.bool_]
+
+
+def sparse(matrix: NDArray[np.float32]) -> Sparse:
+    rows, terms = np.nonzero(matrix)
+    indptr = np.searchsorted(rows, np.arange(len(matrix) + 1)).astype(np.int64)
+    return Sparse(indptr, terms.astype(np.int32), matrix[rows, terms], matrix.shape[1])
+
+
+def multi(texts: list[NDArray[np.float32]], dims: int) -> Multi:
+    offsets = np.cumsum([0, *(len(text) for text in texts)], dtype=np.int64)
+    return Multi(offsets, np.concatenate([np.empty((0, dims), np.float32), *texts]), np.zeros(offsets[-1], np.int32))
+
+
+def random_texts(random: np.random.Generator, count: int, dims: int, least: int = 0) -> list[NDArray[np.float32]]:
+    return [random.normal(size=(random.integers(least, 6), dims)).astype(np.float32) for _ in range(count)]
+
+
+def require_best(top: TopK, scores: NDArray[np.float32], allowed: Mask | None = None) -> None:
+    """`top` holds the best of the score matrix, and every row with its own score."""
+    rows = np.arange(scores.shape[1]) if allowed is None else np.flatnonzero(allowed)
+    found = min(top.rows.shape[1], len(rows))
+    assert (top.rows[:, found:] == -1).all() and (top.scores[:, found:] == -np.inf).all()
+    for query in range(len(scores)):
+        best = top.rows[query, :found]
+        assert len(set(best.tolist())) == found and set(best.tolist()) <= set(rows.tolist())
+        np.testing.assert_allclose(top.scores[query, :found], np.sort(scores[query, rows])[::-1][:found], atol=1e-5)
+        np.testing.assert_allclose(top.scores[query, :found], scores[query, best], atol=1e-5)
+
+
+def test_dense_by_hand() -> None:
+    docs = Dense(np.array([[1, 0], [0, 2], [1, 1], [1, 0]], np.float32))
+    queries = Dense(np.array([[3, 1], [-1, 0]], np.float32))
+    top = exact_dense(queries, docs, 3)
+    assert top.rows.tolist() == [[2, 0, 3], [1, 0, 2]]  # 3 + 1, 3, 3 (the smaller row first); 0, −1, −1
+    assert top.scores.tolist() == [[4, 3, 3], [0, -1, -1]]
+    filtered = exact_dense(queries, docs, 3, np.array([False, True, False, True]))
+    assert filtered.rows.tolist() == [[3, 1, -1], [1, 3, -1]]
+
+
+@pytest.mark.parametrize("rows", [0, 1, 100, BLOCK_ROWS + 700])
+@pytest.mark.parametrize("passing", [None, 0.0, 0.01, 0.5])
+@pytest.mark.parametrize("k", [1, 10, 150])
+def test_dense_is_what_numpy_gives(rows: int, passing: float | None, k: int) -> None:
+    random = np.random.default_rng(rows)
+    queries, docs = (Dense(random.normal(size=(count, 8)).astype(np.float32)) for count in (3, rows))
+    allowed = None if passing is None else random.random(rows) < passing
+    require_best(exact_dense(queries, docs, k, allowed), queries.vectors @ docs.vectors.T, allowed)
+
+
+@pytest.mark.xfail(reason="BLAS adds up the last rows of a matrix in another order, so equal vectors score differently")
+def test_equal_vectors_come_in_the_order_of_their_rows() -> None:
+    random = np.random.default_rng(0)
+    firsts = []
+    for batch in (1, 2, 8):
+        for rows in range(2, 60):
+            docs = random.normal(size=(rows, 384)).astype(np.float32)
+            docs[-1] = docs[0]
+            top = exact_dense(Dense(np.repeat(docs[:1], batch, axis=0)), Dense(docs), 1)
+            firsts += top.rows[:, 0].tolist()
+    assert set(firsts) == {0}
+
+
+def test_sparse_by_hand() -> None:
+    docs = sparse(np.array([[1, 0, 2], [0, 0, 0], [0, 5, 0], [0, 0, 1]], np.float32))
+    queries = sparse(np.array([[2, 0, 3], [0, 0, 0]], np.float32))
+    top = exact_sparse(queries, docs, 5)
+    assert top.rows.tolist() == [[0, 3, 1, 2, -1], [0, 1, 2, 3, -1]]
+    assert top.scores.tolist() == [[2 * 1 + 3 * 2, 3 * 1, 0, 0, -np.inf], [0, 0, 0, 0, -np.inf]]
+    assert exact_sparse(queries, docs, 1, np.array([False, True, True, True])).rows.tolist() == [[3], [1]]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_sparse_is_what_numpy_gives(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    matrix = (random.normal(size=(60, 20)) * (random.random((60, 20)) < 0.2)).astype(np.float32)
+    allowed = random.random(50) < 0.5 if seed % 2 else None
+    queries, docs = matrix[:10], matrix[10:]
+    require_best(exact_sparse(sparse(queries), sparse(docs), 7, allowed), queries @ docs.T, allowed)
+
+
+def test_multi_by_hand() -> None:
+    tokens = [np.array(rows, np.float32) for rows in ([[1, 0], [0, 1]], [[2, 0]], [[1, 1]])]
+    query = multi([np.array([[1, 0], [0, 2]], np.float32)], 2)
+    top = exact_multi(query, multi(tokens, 2), 4)
+    assert top.rows.tolist() == [[0, 2, 1, -1]]  # 1 + 2; 1 + 2 (the smaller row first); 2 + 0
+    assert top.scores.tolist() == [[3, 3, 2, -np.inf]]
+    assert exact_multi(query, multi(tokens, 2), 1, np.array([False, True, False])).rows.tolist() == [[1]]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_multi_is_what_numpy_gives(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    queries, docs = random_texts(random, 5, 4), random_texts(random, 40, 4, least=1)
+    allowed = random.random(40) < 0.5 if seed % 2 else None
+    scores = np.array([[(query @ doc.T).max(axis=1).sum() for doc in docs] for query in queries], np.float32)
+    require_best(exact_multi(multi(queries, 4), multi(docs, 4), 7, allowed), scores, allowed)
+
+
+def test_a_row_without_tokens_comes_after_all_others() -> None:
+    docs = [np.empty((0, 2), np.float32), np.array([[-1, -1]], np.float32), np.array([[1, 1]], np.float32)]
+    top = exact_multi(multi([np.ones((1, 2), np.float32)], 2), multi(docs, 2), 3)
+    assert top.rows[0, :2].tolist() == [2, 1]
+    assert top.scores.tolist() == [[2, -2, -np.inf]]
+
+
+def test_other_dimensions_are_refused() -> None:
+    narrow, wide = (np.ones((1, dims), np.float32) for dims in (2, 3))
+    with pytest.raises(BadInput, match="query vectors have 3 dimensions; expected 2"):
+        exact_dense(Dense(wide), Dense(narrow), 1)
+    with pytest.raises(BadInput, match="query terms are over 3 dimensions; expected 2"):
+        exact_sparse(sparse(wide), sparse(narrow), 1)
+    with pytest.raises(BadInput, match="query tokens have 3 dimensions; expected 2"):
+        exact_multi(multi([wide], 3), multi([narrow], 2), 1)
+
+
+def test_k_must_be_positive() -> None:
+    some = Dense(np.ones((1, 2), np.float32))
+    with pytest.raises(BadInput, match="k is 0; expected at least 1"):
+        exact_dense(some, some, 0)

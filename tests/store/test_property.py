@@ -1,0 +1,271 @@
+"""After any sequence of changes a collection equals a dict of its documents, and a collection built fresh from them."""
+
+import shutil
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
+
+from trilens.collection import Collection
+from trilens.encode.folder import bundled_models
+from trilens.encode.onnx import OnnxEncoder
+from trilens.search.hits import Hit
+from trilens.store import lenses, merge, writer
+from trilens.text.document import Document
+
+from .oracle import holds
+
+MEMORY = Path("/dev/shm")
+BOTH = ["bm25", "dense"] if "gte-small" in bundled_models() else ["bm25"]
+IDS = [f"d{number}" for number in range(12)]
+TITLES = ["", "", "On rivers", "The fox"]
+TEXTS = [
+    "",
+    "the of and",
+    "river",
+    "river river river",
+    "a fox",
+    "The fox crossed a river.",
+    "Foxes cross rivers at night.",
+    "snow",
+    "Snow fell on the river all night.",
+    "A train left the station in the snow.",
+    "trains, stations, rails",
+    "The station master slept.",
+    "日本の川",
+    "川と雪",
+    "Über den Fluss",
+    "1999 was cold; 2001 was colder",
+    "cold",
+    "cold river, cold snow, cold train",
+    "A fox slept on the train.",
+    "night train",
+    "one two three four five six seven eight nine ten eleven twelve",
+    "river one. snow two. fox three. train four. station five. night six. cold seven. rail eight. road nine.",
+    "road",
+    "The road follows the river to the station and the rails follow the road through the cold night.",
+    "fox fox fox snow snow train. fox road. fox rail. fox night. fox cold. fox river.",
+    "!!! ???",
+    "river’s edge",
+    "ＲＩＶＥＲ",
+    "the river of the fox",
+    "a road, a rail, a river",
+]
+QUERIES = ["river", "fox in the snow", "night train station", "川", "cold 1999", "the", "nothing-of-this-stands-there"]
+METADATA: list[dict[str, Any]] = [
+    {},
+    {"n": 1},
+    {"n": 2.5},
+    {"n": 2, "tags": ["x", "y"]},
+    {"tags": []},
+    {"n": None, "tags": "x"},
+    {"n": True},
+    {"n": {"m": 1}},
+]
+FILTERS: list[dict[str, Any]] = [
+    {"n": {"$gte": 2}},
+    {"n": {"$ne": 2}},
+    {"tags": "x"},
+    {"n": None},
+    {"tags": {"$nin": ["x", 1]}, "n": {"$exists": True}},
+    {"$or": [{"n": 1}, {"n.m": {"$exists": True}}, {"$not": {"n": {"$lt": 9}}}]},
+]
+ALL = 64
+
+
+def scores(hits: list[Hit]) -> dict[str, float]:
+    return {hit.doc_id: hit.score for hit in hits}
+
+
+def require_same_ranking(found: list[Hit], expected: list[Hit], tolerance: float, complete: bool = True) -> None:
+    """The same scores for the same documents; among equal scores any order will do, and any choice at a cut."""
+    np.testing.assert_allclose(list(scores(found).values()), list(scores(expected).values()), tolerance, tolerance)
+    if complete:
+        assert scores(found) == pytest.approx(scores(expected), abs=tolerance, rel=tolerance)
+
+
+documents = st.builds(
+    Document,
+    doc_id=st.sampled_from(IDS),
+    text=st.sampled_from(TEXTS),
+    title=st.sampled_from(TITLES),
+    metadata=st.sampled_from(METADATA),
+)
+
+
+class Changes(RuleBasedStateMachine):
+    """A collection and the two dicts that it must equal: what is committed, and what is about to be."""
+
+    lenses: ClassVar[list[str]] = ["bm25"]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.folder = Path(mkdtemp(dir=MEMORY if MEMORY.is_dir() else None))
+        self.options: dict[str, Any] = {"lenses": self.lenses, "passages": {"words": 8, "overlap": 2}, "threads": 1}
+        self.collection = Collection.create(self.folder / "changed", **self.options)
+        self.pending: dict[str, Document] = {}
+        self.committed: dict[str, Document] = {}
+        self.commits = 0
+        self.writing = False
+        self.checked = -1
+
+    @rule(several=st.lists(documents, max_size=6, unique_by=lambda document: document.doc_id))
+    def add(self, several: list[Document]) -> None:
+        new = [document for document in several if document.doc_id not in self.pending]
+        self.collection.add(new)
+        self.pending |= {document.doc_id: document for document in new}
+        self.writing = True
+
+    @rule(several=st.lists(documents, max_size=8))
+    def upsert(self, several: list[Document]) -> None:
+        self.collection.upsert(several)
+        self.pending |= {document.doc_id: document for document in several}
+        self.writing = True
+
+    @rule(metadata=st.sampled_from(METADATA), doc_id=st.sampled_from(IDS))
+    def change_metadata(self, metadata: dict[str, Any], doc_id: str) -> None:
+        if old := self.pending.get(doc_id):
+            self.upsert([Document(doc_id, old.text, old.title, metadata)])
+
+    @rule(doc_ids=st.lists(st.sampled_from(IDS), max_size=5, unique=True))
+    def delete(self, doc_ids: list[str]) -> None:
+        unknown = self.collection.delete(doc_ids)
+        assert unknown == [doc_id for doc_id in doc_ids if doc_id not in self.pending]
+        for doc_id in doc_ids:
+            self.pending.pop(doc_id, None)
+        self.writing = True
+
+    @rule()
+    def commit(self) -> None:
+        self.collection.commit()
+        self._committed(self.writing)
+
+    @rule()
+    def optimize(self) -> None:
+        self.collection.optimize()
+        self._committed(True)
+        assert self.collection.info()["segments"] <= 1
+        assert self.collection.info()["deleted_passages"] == 0
+
+    @rule()
+    def rollback(self) -> None:
+        self.collection.rollback()
+        self.pending, self.writing = dict(self.committed), False
+
+    @rule()
+    def reopen(self) -> None:
+        self.collection.close()
+        self.collection = Collection.open(self.folder / "changed", threads=1)
+        self.pending, self.writing = dict(self.committed), False
+
+    @invariant()
+    def holds_what_was_committed(self) -> None:
+        assert self.collection.snapshot.commit == self.commits
+        assert len(self.collection) == len(self.committed)
+        for doc_id in IDS:
+            assert self.collection.get(doc_id) == self.committed.get(doc_id)
+
+    @rule()
+    def compare_with_a_fresh_build(self) -> None:
+        if self.checked == self.commits:
+            return
+        self.checked = self.commits
+        report = self.collection.check()
+        assert report.problems == []
+        assert report.documents == len(self.committed)
+        with Collection.create(self.folder / f"fresh{self.commits}", **self.options) as fresh:
+            fresh.add(self.committed.values())
+            fresh.commit()
+            self._compare(fresh)
+
+    def _committed(self, happened: bool) -> None:
+        self.committed, self.writing = dict(self.pending), False
+        self.commits += happened
+
+    def _compare(self, fresh: Collection) -> None:
+        for lens in self.lenses:
+            tolerance = 1e-5 if lens == "bm25" else 1e-4
+            for k in (3, ALL):
+                found = self.collection.search(QUERIES, k, lenses=[lens])
+                expected = fresh.search(QUERIES, k, lenses=[lens])
+                for mine, theirs in zip(found, expected, strict=True):
+                    require_same_ranking(mine, theirs, tolerance, complete=k == ALL)
+            for where in FILTERS:
+                everything = self.collection.search(QUERIES, ALL, lenses=[lens])
+                filtered = self.collection.search(QUERIES, ALL, lenses=[lens], where=where)
+                for some, every in zip(filtered, everything, strict=True):
+                    kept = [hit for hit in every if holds(hit.document.metadata, where)]
+                    require_same_ranking(some, kept, tolerance)
+        for hits in self.collection.search(QUERIES, ALL):
+            assert all(hit.document == self.committed[hit.doc_id] for hit in hits)
+
+    def teardown(self) -> None:
+        try:
+            self.compare_with_a_fresh_build()
+        finally:
+            self.collection.close()
+            shutil.rmtree(self.folder)
+
+
+class ChangesWithVectors(Changes):
+    """The same with the dense lens."""
+
+    lenses = BOTH
+
+
+@pytest.fixture(autouse=True)
+def small_and_shared(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Few documents make segments and merges; the model is loaded once for all collections."""
+    monkeypatch.setattr(writer, "BUFFER_PASSAGES", 5)
+    monkeypatch.setattr(merge, "FANOUT", 3)
+    monkeypatch.setattr(merge, "SMALLEST", 6)
+    monkeypatch.setattr(lenses, "OnnxEncoder", shared_encoder)
+    yield
+    shared_encoder.cache_clear()
+
+
+@cache
+def shared_encoder(path: Path, threads: int | None = None) -> OnnxEncoder:
+    """The real encoder, opened once."""
+    return OnnxEncoder(path, threads)
+
+
+def run(machine: type[RuleBasedStateMachine], examples: int, steps: int) -> None:
+    run_state_machine_as_test(
+        machine,
+        settings=settings(
+            max_examples=examples,
+            stateful_step_count=steps,
+            deadline=None,
+            derandomize=True,
+            database=None,
+            suppress_health_check=list(HealthCheck),
+        ),
+    )
+
+
+def test_changes() -> None:
+    run(Changes, examples=30, steps=25)
+
+
+@pytest.mark.skipif("dense" not in BOTH, reason="the bundled model is not there")
+def test_changes_with_vectors() -> None:
+    run(ChangesWithVectors, examples=5, steps=20)
+
+
+@pytest.mark.long
+def test_many_changes() -> None:
+    run(Changes, examples=1500, steps=50)
+
+
+@pytest.mark.long
+@pytest.mark.skipif("dense" not in BOTH, reason="the bundled model is not there")
+def test_many_changes_with_vectors() -> None:
+    run(ChangesWithVectors, examples=100, steps=40)

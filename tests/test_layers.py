@@ -1,0 +1,40 @@
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from importlinter.cli import lint_imports
+
+ROOT = Path(__file__).parents[1]
+SOURCES = sorted((ROOT / "src").rglob("*.py"))
+HEAVY = {"faiss", "numba", "numpy", "onnxruntime", "torch"}
+
+
+def imported(tree: ast.AST) -> Iterator[str]:
+    """The first part of every absolute import, wherever in the file it stands."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield node.module.partition(".")[0]
+
+
+def test_packages_import_in_one_direction() -> None:
+    assert lint_imports(str(ROOT / "pyproject.toml"), no_cache=True, no_logo=True) == 0
+
+
+def test_importing_trilens_loads_nothing_heavy() -> None:
+    code = f"import sys, trilens; print(sorted({HEAVY!r} & set(sys.modules)), trilens.__version__)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment())
+    assert done.stdout.startswith("[] ")
+
+
+def test_running_needs_no_torch() -> None:
+    assert len(SOURCES) > 20
+    users = {path.name for path in SOURCES if {"torch", "transformers"} & set(imported(ast.parse(path.read_text())))}
+    assert users == set()
+
+
+def environment() -> dict[str, str]:
+    return {"PYTHONPATH": str(ROOT / "src"), "PATH": ""}
