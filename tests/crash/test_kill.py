@@ -17,13 +17,14 @@ from trilens.collection import Collection
 from trilens.encode.folder import bundled_models
 from trilens.errors import CollectionMissing
 from trilens.store import merge, writer
+from trilens.store.config import DEFAULT_MODEL
 
 from .driver import CREATION_POINTS, POINTS
 from .history import COMMON, IDS, PASSAGES, WORDS, History, apply
 
 FOREVER = 10_000
 KILLED = -signal.SIGKILL
-BOTH = ["bm25", "dense"] if "gte-small" in bundled_models() else ["bm25"]
+BOTH = ["bm25", "dense"] if DEFAULT_MODEL in bundled_models() else ["bm25"]
 
 
 class Driver:

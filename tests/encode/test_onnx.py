@@ -8,11 +8,11 @@ import pytest
 from numpy.typing import NDArray
 
 from trilens.encode.encoder import Encoded, Encoder
-from trilens.encode.folder import resolve_model
+from trilens.encode.folder import bundled_models
 from trilens.encode.onnx import BATCH_TOKENS, OnnxEncoder, Tokens, batches_by_length, head
 from trilens.errors import BadInput, BadModel
 
-BUNDLED = resolve_model("gte-small")
+NAME, BUNDLED = next(iter(bundled_models().items()))
 TEXTS = [
     "The cat sat on the mat.",
     "",
@@ -47,7 +47,7 @@ def edited(target: Path, **changes: object) -> Path:
 
 def test_it_is_an_encoder(encoder: OnnxEncoder) -> None:
     as_protocol: Encoder = encoder
-    assert as_protocol.fingerprint.startswith("gte-small-")
+    assert as_protocol.fingerprint.startswith(f"{NAME}-")
 
 
 def test_vectors_have_length_one(encoder: OnnxEncoder) -> None:

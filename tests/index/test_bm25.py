@@ -165,7 +165,7 @@ def test_impossible_parameters_are_refused(options: dict[str, float]) -> None:
 @pytest.mark.xfail(reason="with infinite norms the search kernel writes out of bounds")
 def test_a_k1_that_overflows_is_refused() -> None:
     with pytest.raises(ValidationError):
-        Bm25Config(k1=1e38)
+        Bm25Config(k1=1e39)
 
 
 def test_k_must_be_positive() -> None:
@@ -216,7 +216,7 @@ def cases(draw: st.DrawFn) -> Case:
     return case
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=60)
 @given(cases(), st.lists(st.lists(WORD | st.just("unknown"), max_size=6), max_size=4), st.integers(1, 40))
 def test_answers_are_those_of_brute_force(case: Case, queries: list[Words], k: int) -> None:
     lens = lens_of()
@@ -225,7 +225,7 @@ def test_answers_are_those_of_brute_force(case: Case, queries: list[Words], k: i
     require_same(top, queries, BruteForce(lens, case.docs, case.live_rows), case.allowed)
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=30)
 @given(cases(), st.lists(WORD, max_size=6))
 def test_a_merge_is_a_rebuild(case: Case, query: Words) -> None:
     lens = lens_of()
@@ -262,7 +262,7 @@ def zipf_queries(random: np.random.Generator) -> list[Words]:
     return [*queries, [f"w{word}" for word in range(0, 400, 7)]]
 
 
-@settings(deadline=None, max_examples=12)
+@settings(deadline=None, max_examples=20)
 @given(
     st.integers(0, 2**32 - 1),
     st.lists(st.tuples(st.integers(1, 900), st.sampled_from([3, 25])), min_size=1, max_size=3),
@@ -283,7 +283,7 @@ def test_many_windows_answer_as_brute_force(
     require_same(top, queries, BruteForce(lens, case.docs, case.live_rows), allowed)
 
 
-@pytest.mark.parametrize("lengths", [(2, 400), (400, 2), (2, 60, 400)])
+@pytest.mark.parametrize("lengths", [(2, 200), (200, 2), (2, 20, 200)])
 @pytest.mark.parametrize("b", [0.4, 1.0])
 def test_no_winner_is_lost_when_the_average_length_changes_much(lengths: tuple[int, ...], b: float) -> None:
     random = np.random.default_rng(len(lengths))
@@ -391,14 +391,17 @@ def test_of_equal_documents_the_first_is_found_though_another_window_promises_mo
     assert search(lens, build_all(lens, [rows]), [None], [["a", "b"]], 1).rows.tolist() == [[rows.index(twin)]]
 
 
-@pytest.mark.xfail(reason="SLACK covers the rounding of short sums only: with thousands of terms equal rows are lost")
-def test_equal_documents_come_in_the_order_of_their_rows_however_long_the_query() -> None:
-    lens, firsts = lens_of(), []
-    for words in range(3000, 5000, 250):
+ROUNDED = pytest.mark.xfail(reason="SLACK covers the rounding of short sums only: with 1,000 terms equal rows are lost")
+
+
+@pytest.mark.parametrize("k1", [pytest.param(0.0, marks=ROUNDED), 0.9])
+def test_equal_documents_come_in_the_order_of_their_rows_however_long_the_query(k1: float) -> None:
+    lens, firsts = lens_of(k1=k1), []
+    for words in (1000, 2000, 3000):
         long = [f"w{word}" for word in range(words)]
-        docs = [long, *[["other"]] * 299, long, *[["other"]] * 10, *[[word] * 3 for word in long[::20]]]
-        firsts.append(int(search(lens, build_all(lens, [docs]), [None], [long], 1).rows[0, 0]))
-    assert firsts == [0] * 8
+        docs = [long, *[["other"]] * 299, long, ["more"], *[["other"]] * 200]  # the second window promises more
+        firsts.append(int(search(lens, build_all(lens, [docs]), [None], [[*long, "more"]], 1).rows[0, 0]))
+    assert firsts == [0, 0, 0]
 
 
 @pytest.mark.parametrize("docs", [[], [[]], [[], [], []]])

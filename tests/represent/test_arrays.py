@@ -39,7 +39,7 @@ def test_an_array_can_be_filled_in_its_file(tmp_path: Path, shape: tuple[int, in
 
 @pytest.mark.parametrize("length", [0, 5])
 def test_a_scratch_array_is_gone_afterwards(tmp_path: Path, length: int) -> None:
-    with scratch_array(tmp_path, np.int64, length) as array:
+    with scratch_array(tmp_path, "scratch", np.int64, length) as array:
         array[:] = 1
         assert len(array) == length
     assert list(tmp_path.iterdir()) == []

@@ -16,6 +16,7 @@ from trilens.collection import Collection
 from trilens.encode.folder import CONFIG_FILE, bundled_models
 from trilens.errors import BadModel, CollectionDamaged, CollectionMissing, TrilensError, UnknownFormat
 from trilens.store.catalog import FORMAT_VERSION
+from trilens.store.config import DEFAULT_MODEL
 from trilens.text.document import Document
 
 DOCUMENTS = [
@@ -24,7 +25,7 @@ DOCUMENTS = [
     Document("c", ""),
 ]
 MODELS = bundled_models()
-LENSES = ["bm25", "dense"] if "gte-small" in MODELS else ["bm25"]
+LENSES = ["bm25", "dense"] if DEFAULT_MODEL in MODELS else ["bm25"]
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +34,8 @@ def whole() -> Iterator[Path]:
     with TemporaryDirectory() as folder:
         root = Path(folder) / "c"
         with Collection.create(root, lenses=LENSES, passages={"words": 30, "overlap": 5}) as collection:
-            collection.add([*DOCUMENTS, Document("old", "A river of the past."), Document("d", "More rivers.")])
+            collection.add([*DOCUMENTS, Document("old", "A river of the past.")])
+            collection.add([Document("d", " ".join(f"w{number}" for number in range(200)))])
             collection.commit()
             collection.delete(["old"])
             collection.add([Document("e", "One more document about a fox.")])
@@ -309,10 +311,10 @@ def test_a_lost_table(root: Path) -> None:
     assert str(root / "catalog.sqlite") in refuses(root)
 
 
-@pytest.mark.skipif("gte-small" not in MODELS, reason="the bundled model is not there")
+@pytest.mark.skipif(DEFAULT_MODEL not in MODELS, reason="the bundled model is not there")
 def test_vectors_of_another_model_are_refused(folder: Path) -> None:
     model = folder / "model"
-    shutil.copytree(MODELS["gte-small"], model)
+    shutil.copytree(MODELS[DEFAULT_MODEL], model)
     root = folder / "c"
     with Collection.create(root, lenses=["bm25", "dense"], model=str(model)) as collection:
         collection.add(DOCUMENTS)
@@ -332,10 +334,10 @@ def test_vectors_of_another_model_are_refused(folder: Path) -> None:
         assert collection.get("new") is None
 
 
-@pytest.mark.skipif("gte-small" not in MODELS, reason="the bundled model is not there")
+@pytest.mark.skipif(DEFAULT_MODEL not in MODELS, reason="the bundled model is not there")
 def test_a_lost_model_is_named_and_words_are_still_searched(folder: Path) -> None:
     model = folder / "model"
-    shutil.copytree(MODELS["gte-small"], model)
+    shutil.copytree(MODELS[DEFAULT_MODEL], model)
     with Collection.create(folder / "c", lenses=["bm25", "dense"], model=str(model)) as collection:
         collection.add(DOCUMENTS)
     shutil.rmtree(model)

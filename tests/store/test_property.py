@@ -18,12 +18,13 @@ from trilens.encode.folder import bundled_models
 from trilens.encode.onnx import OnnxEncoder
 from trilens.search.hits import Hit
 from trilens.store import lenses, merge, writer
+from trilens.store.config import DEFAULT_MODEL
 from trilens.text.document import Document
 
 from .oracle import holds
 
 MEMORY = Path("/dev/shm")
-BOTH = ["bm25", "dense"] if "gte-small" in bundled_models() else ["bm25"]
+BOTH = ["bm25", "dense"] if DEFAULT_MODEL in bundled_models() else ["bm25"]
 IDS = [f"d{number}" for number in range(12)]
 TITLES = ["", "", "On rivers", "The fox"]
 TEXTS = [
@@ -252,12 +253,12 @@ def run(machine: type[RuleBasedStateMachine], examples: int, steps: int) -> None
 
 
 def test_changes() -> None:
-    run(Changes, examples=30, steps=25)
+    run(Changes, examples=60, steps=30)
 
 
 @pytest.mark.skipif("dense" not in BOTH, reason="the bundled model is not there")
 def test_changes_with_vectors() -> None:
-    run(ChangesWithVectors, examples=5, steps=20)
+    run(ChangesWithVectors, examples=12, steps=25)
 
 
 @pytest.mark.long

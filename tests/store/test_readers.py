@@ -156,6 +156,20 @@ def test_a_snapshot_in_the_same_process_stays_until_refresh(root: Path) -> None:
         assert snapshot.document("d3") == documents(0)[3]
 
 
+def test_opening_again_keeps_what_the_first_connection_holds(root: Path) -> None:
+    """Closing any handle of a file drops all POSIX locks on it, and SQLite's with them; so none may be opened and closed."""
+    with Collection.open(root) as held, Collection.open(root) as again:
+        first = look(held)
+        assert look(again) == first
+        again.close()
+        with reader("write", root) as process:  # when it ends, it removes the write-ahead log unless we hold it
+            assert rest(process) == [{"error": None}]
+        assert (root / "catalog.sqlite-wal").exists()
+        assert look(held) == first
+        held.refresh()
+        assert len(held) == DOCUMENTS + 1
+
+
 def test_threads_may_search_while_another_refreshes(root: Path) -> None:
     with reader("share", root, LAST) as process:
         write_generations(root, 1, LAST)

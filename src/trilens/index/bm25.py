@@ -3,7 +3,7 @@
 Lucene's formula (Kamphuis et al. 2020, "Which BM25 do you mean?", eq. for Lucene accurate):
     score = Σ idf(t) · tf / (tf + k1 · (1 − b + b · length / average length)),   idf = ln(1 + (N − df + ½) / (df + ½))
 Lists hold raw counts, so N, df and the average length may change with every commit and the scores stay those of a fresh
-build. Only the maxima of cells are tied to the average length at build time; `stretch` below makes them valid again.
+build. Only the impacts, which are bounds, are tied to the average length at build time; `stretch` below makes them valid again.
 """
 
 from collections.abc import Sequence
@@ -45,14 +45,13 @@ class Bm25Part:
     """One segment: its vocabulary, inverted lists (see kernels/postings.py), and the length of each row in words."""
 
     average_length: float
-    """Of all rows when `bests` was computed."""
+    """Of all rows when the impacts were computed."""
     vocabulary: Vocabulary
     lengths: NDArray[np.int32]
+    frequencies: NDArray[np.int32]
     cell_ptr: NDArray[np.int64]
-    windows: NDArray[np.uint16]
-    starts: NDArray[np.uint32]
-    bests: NDArray[np.uint8]
-    places: NDArray[np.uint8]
+    cells: NDArray[np.int64]
+    postings: NDArray[np.uint16]
     counts: NDArray[np.uint32]
 
     def __len__(self) -> int:
@@ -61,15 +60,10 @@ class Bm25Part:
     @staticmethod
     def open(folder: Path) -> "Bm25Part":
         """Map a part that `Bm25Lens` wrote."""
-        names = ("lengths", "cell_ptr", "windows", "starts", "bests", "places", "counts")
+        names = ("lengths", "frequencies", "cell_ptr", "cells", "postings", "counts")
         arrays = [open_array(folder, name) for name in names]
         average_length = float(open_array(folder, "average_length"))
         return Bm25Part(average_length, Vocabulary.open(folder), *arrays)
-
-    def frequency(self, terms: NDArray[np.int64]) -> NDArray[np.int64]:
-        """In how many rows each term stands, deleted rows included."""
-        ends, starts = self.starts[self.cell_ptr[terms + 1]], self.starts[self.cell_ptr[terms]]
-        return ends.astype(np.int64) - starts
 
 
 class Bm25Lens:
@@ -89,7 +83,6 @@ class Bm25Lens:
         lists, rows, counts = invert(sparse.indptr, sparse.terms, sparse.weights, sparse.dim)
         counts = counts.astype(np.min_scalar_type(int(counts.max(initial=0))))
         self._save(folder, counted.vocabulary, counted.lengths, lists, rows, counts)
-        save_arrays(folder, counts=counts)
 
     def merge(self, parts: Sequence[Bm25Part], keep: Sequence[Mask], folder: Path) -> None:
         """Write the lists of all kept rows; terms that no kept row holds are dropped."""
@@ -97,15 +90,15 @@ class Bm25Lens:
         sources = list(zip(parts, _row_maps(keep), merged, strict=True))
         kept = np.zeros(len(union), np.int64)
         for part, row_map, places in sources:
-            count_kept(part.cell_ptr, part.windows, part.starts, part.places, row_map, places, kept)
+            count_kept(part.cell_ptr, part.cells, part.postings, row_map, places, kept)
         used = kept > 0
         lists = np.concatenate([[0], np.cumsum(kept[used])])
         cursor = np.cumsum(kept) - kept
         dtype = np.result_type(*(part.counts.dtype for part in parts))
-        counts = create_array(folder, "counts", dtype, (int(lists[-1]),))
-        with scratch_array(folder, np.int32, int(lists[-1])) as rows:
+        size = int(lists[-1])
+        with scratch_array(folder, "rows", np.int32, size) as rows, scratch_array(folder, "row_counts", dtype, size) as counts:
             for part, row_map, places in sources:
-                arrays = (part.cell_ptr, part.windows, part.starts, part.places, part.counts)
+                arrays = (part.cell_ptr, part.cells, part.postings, part.counts)
                 copy_kept(*arrays, row_map, places, cursor, rows, counts)
             lengths = np.concatenate([part.lengths[mask] for part, mask in zip(parts, keep, strict=True)])
             self._save(folder, union.keep(used), lengths, lists, rows, counts)
@@ -129,11 +122,11 @@ class Bm25Lens:
     ) -> None:
         average = _average(int(lengths.sum(dtype=np.int64)), len(lengths))
         cell_ptr = count_cells(lists, rows)
-        cells = int(cell_ptr[-1])
-        windows, starts = np.empty(cells, np.uint16), np.empty(cells + 1, np.uint32)
-        bests, places = np.empty(cells, np.uint8), create_array(folder, "places", np.uint8, (len(rows),))
-        fill_cells(lists, rows, counts, _norms(self.config, lengths, average), windows, starts, bests, places)
-        save_arrays(folder, lengths=lengths, cell_ptr=cell_ptr, windows=windows, starts=starts, bests=bests)
+        cells = create_array(folder, "cells", np.int64, (int(cell_ptr[-1]),))
+        postings = create_array(folder, "postings", np.uint16, (len(rows),))
+        to_counts = create_array(folder, "counts", counts.dtype, (len(rows),))
+        fill_cells(lists, rows, counts, _norms(self.config, lengths, average), cells, postings, to_counts)
+        save_arrays(folder, lengths=lengths, cell_ptr=cell_ptr, frequencies=np.diff(lists).astype(np.int32))
         save_arrays(folder, average_length=np.array(average))
         vocabulary.save(folder)
 
@@ -198,10 +191,8 @@ class Bm25Searcher:
             weights,
             stretch,
             part.cell_ptr,
-            part.windows,
-            part.starts,
-            part.bests,
-            part.places,
+            part.cells,
+            part.postings,
             part.counts,
             self._norms[i],
             np.empty(0, np.bool_) if mask is None else mask,
@@ -222,7 +213,7 @@ class Bm25Searcher:
             here = np.flatnonzero(places >= 0)
             mask = self._live[i]
             if mask is None:
-                frequency[here] += self._parts[i].frequency(places[here])
+                frequency[here] += self._parts[i].frequencies[places[here]]
             else:
                 frequency[here] += [self._frequency(i, int(term), mask) for term in places[here]]
         return np.log1p((self.rows - frequency + 0.5) / (frequency + 0.5))
@@ -231,8 +222,8 @@ class Bm25Searcher:
         """In how many live rows of part i the term stands, counted once per snapshot and term."""
         part = self._parts[i]
         if (i, term) not in self._frequencies:
-            first, end = part.cell_ptr[term], part.cell_ptr[term + 1]
-            self._frequencies[i, term] = count_allowed(first, end, part.windows, part.starts, part.places, mask)
+            cells = part.cells[part.cell_ptr[term] : part.cell_ptr[term + 1]]
+            self._frequencies[i, term] = count_allowed(cells, part.postings, mask)
         return self._frequencies[i, term]
 
 

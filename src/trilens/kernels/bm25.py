@@ -11,16 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trilens.kernels.compile import inline_kernel, kernel
-from trilens.kernels.postings import STEPS, WINDOW
+from trilens.kernels.postings import STEPS, WINDOW, cell_best, cell_size, cell_start, cell_window
+from trilens.kernels.prefetch import prefetch
 from trilens.kernels.topk import offer
 
-SEEDS = 8  # windows searched first
+SEEDS = 32  # windows searched first
+SCAN = 8  # reading through this many postings costs as much as looking one up
+AHEAD = 8  # windows whose postings are being fetched while one is searched
 SLACK = np.float32(1.00001)  # bounds are rounded sums: never let rounding hide a winner
 
 Ints = NDArray[np.int64]
-Starts = NDArray[np.uint32]
-Windows = NDArray[np.uint16]
-Places = NDArray[np.uint8]
+Postings = NDArray[np.uint16]
 Counts = NDArray[np.uint32]
 Floats = NDArray[np.float32]
 Mask = NDArray[np.bool_]
@@ -32,55 +33,62 @@ def bound_windows(
     weights: Floats,
     stretch: float,
     cell_ptr: Ints,
-    windows: Windows,
-    bests: Places,
+    cells: Ints,
     bounds: Floats,
-    cells: NDArray[np.int32],
+    found: Ints,
     limits: Floats,
     most: Floats,
 ) -> None:
     """Add up, for each window, the most that the terms can give a row in it.
 
-    Also fills, for each term, its cell in each window (`cells`, -1 where it has none), the most it can give by the stored
-    maximum of a cell (`limits`), and the most it can give anywhere (`most`).
+    Also fills, for each term, its cell in each window (`found`, 0 where it has none), the most it can give by impact
+    (`limits`), and the most it can give anywhere (`most`).
     """
     for t in range(len(terms)):
-        # The stored maxima hold for the average length at build time; `stretch` makes them valid for a larger one.
-        for code in range(256):
-            best = np.float32(code) / STEPS
-            limits[t, code] = weights[t] * best * stretch / (1 + best * (stretch - 1))
-        highest = np.uint8(0)
-        for cell in range(cell_ptr[terms[t]], cell_ptr[terms[t] + 1]):
-            bounds[windows[cell]] += limits[t, bests[cell]]
-            cells[t, windows[cell]] = cell - cell_ptr[terms[t]]
-            highest = max(highest, bests[cell])
+        # Impacts hold for the average length at build time; `stretch` makes them valid for a larger one.
+        for impact in range(256):
+            best = np.float32(impact) / STEPS
+            limits[t, impact] = weights[t] * best * stretch / (1 + best * (stretch - 1))
+        highest = 0
+        for cell in cells[cell_ptr[terms[t]] : cell_ptr[terms[t] + 1]]:
+            bounds[cell_window(cell)] += limits[t, cell_best(cell)]
+            found[t, cell_window(cell)] = cell
+            highest = max(highest, cell_best(cell))
         most[t] = limits[t, highest]
 
 
 @inline_kernel
-def find_place(place: int, cell: int, starts: Starts, places: Places) -> int | np.int64:
-    """The posting of a row of a window in a cell; -1 if the cell has none."""
-    low, end = np.int64(starts[cell]), np.int64(starts[cell + 1])
-    n = end - low
+def find_posting(place: int, cell: int, postings: Postings) -> int:
+    """Where in a cell the posting of a place is; -1 if there is none."""
+    low, n = cell_start(cell), cell_size(cell)
     while n > 1:  # halving that does not branch on what it reads, so that the processor never guesses wrong
         half = n >> 1
-        low += half * (places[low + half - 1] < place)
+        low += half * ((postings[low + half - 1] >> 8) < place)
         n -= half
-    return low if places[low] == place else -1
+    return low if (postings[low] >> 8) == place else -1
+
+
+@inline_kernel
+def keep_possible(count: int, rest: np.float32, threshold: np.float32, sums: Floats, touched: NDArray[np.int32]) -> int:
+    """Keep the touched places that can still beat the threshold with `rest` more; the sums of the others become zero."""
+    kept = 0
+    for c in range(count):
+        place = touched[c]
+        possible = (sums[place] + rest) * SLACK > threshold
+        touched[kept] = place
+        kept += possible
+        sums[place] *= possible
+    return kept
 
 
 @kernel
 def search_window(
     window: int,
-    terms: Ints,
     weights: Floats,
     order: Ints,
-    cells: NDArray[np.int32],
+    found: Ints,
     limits: Floats,
-    cell_ptr: Ints,
-    starts: Starts,
-    bests: Places,
-    places: Places,
+    postings: Postings,
     counts: Counts,
     norms: Floats,
     allowed: Mask,
@@ -98,9 +106,9 @@ def search_window(
     n = 0
     weak, below = 0, np.float32(0)
     for t in order:
-        if cells[t, window] >= 0:
+        if found[t, window] != 0:
             here[n] = t
-            caps[n] = limits[t, bests[cell_ptr[terms[t]] + cells[t, window]]]
+            caps[n] = limits[t, cell_best(found[t, window])]
             if weak == n and (below + caps[n]) * SLACK <= heap_scores[0]:
                 below += caps[n]
                 weak += 1
@@ -109,56 +117,80 @@ def search_window(
     count = 0
     for i in range(weak, n):
         t = here[i]
-        cell = cell_ptr[terms[t]] + cells[t, window]
-        for at in range(starts[cell], starts[cell + 1]):
-            place = places[at]
-            tf = np.float32(counts[at])
-            if sums[place] == 0:
-                touched[count] = place
-                count += 1
-            sums[place] += weights[t] * (tf / (tf + norms[window_row + place]))
+        cell = found[t, window]
+        for at in range(cell_start(cell), cell_start(cell) + cell_size(cell)):
+            place, impact = postings[at] >> 8, postings[at] & 255
+            touched[count] = place
+            count += sums[place] == 0
+            sums[place] += limits[t, impact]
+    count = keep_possible(count, below, heap_scores[0], sums, touched)
+    for i in range(weak - 1, -1, -1):
+        if count == 0:
+            return
+        t = here[i]
+        cell = found[t, window]
+        if cell_size(cell) < SCAN * count:
+            for at in range(cell_start(cell), cell_start(cell) + cell_size(cell)):
+                place, impact = postings[at] >> 8, postings[at] & 255
+                sums[place] += limits[t, impact] * (sums[place] > 0)
+        else:
+            for c in range(count):
+                at = find_posting(touched[c], cell, postings)
+                if at >= 0:
+                    sums[touched[c]] += limits[t, postings[at] & 255]
+        below = max(below - caps[i], np.float32(0))
+        count = keep_possible(count, below, heap_scores[0], sums, touched)
     for c in range(count):
         place = touched[c]
         possible = sums[place]
         sums[place] = 0
-        if (possible + below) * SLACK <= heap_scores[0] or (filtered and not allowed[window_row + place]):
+        if possible * SLACK <= heap_scores[0] or (filtered and not allowed[window_row + place]):
             continue
-        rest = below
-        for i in range(weak - 1, -1, -1):
-            t = here[i]
-            rest = max(rest - caps[i], np.float32(0))
-            found = find_place(place, cell_ptr[terms[t]] + cells[t, window], starts, places)
-            if found >= 0:
-                tf = np.float32(counts[found])
-                possible += weights[t] * (tf / (tf + norms[window_row + place]))
-            if (possible + rest) * SLACK <= heap_scores[0]:
-                break
-        if (possible + rest) * SLACK > heap_scores[0]:
-            total = 0.0
-            norm = np.float64(norms[window_row + place])
-            for t in range(len(terms)):
-                if cells[t, window] >= 0:
-                    found = find_place(place, cell_ptr[terms[t]] + cells[t, window], starts, places)
-                    if found >= 0:
-                        total += np.float64(weights[t]) * counts[found] / (counts[found] + norm)
-            offer(heap_scores, heap_rows, float(np.float32(total)), first_row + window_row + place)
+        total = 0.0
+        norm = np.float64(norms[window_row + place])
+        for t in range(len(weights)):
+            if found[t, window] != 0:
+                at = find_posting(place, found[t, window], postings)
+                if at >= 0:
+                    total += np.float64(weights[t]) * counts[at] / (counts[at] + norm)
+        offer(heap_scores, heap_rows, float(np.float32(total)), first_row + window_row + place)
+
+
+@inline_kernel
+def fetch_window(window: int, terms: int, found: Ints, postings: Postings) -> None:
+    """Have the postings of a window on their way before it is searched: they lie anywhere in a large array."""
+    for t in range(terms):
+        if found[t, window] != 0:
+            prefetch(postings, cell_start(found[t, window]))
 
 
 @kernel
-def take_highest(bounds: Floats, chosen: Ints) -> None:
-    """The windows with the highest bounds, best first, -1 where there are no more; their bounds become zero."""
-    values = np.zeros(len(chosen), np.float32)
-    chosen[:] = -1
+def take_highest(bounds: Floats, queue: Ints) -> int:
+    """Put the (at most SEEDS) windows with the highest bounds into the queue, best first; their bounds become zero."""
+    values = np.zeros(SEEDS, np.float32)
+    size = 0
     for window in range(len(bounds)):
-        if bounds[window] > values[-1]:
-            at = len(chosen) - 1
+        if bounds[window] > values[SEEDS - 1]:
+            at = SEEDS - 1
             while at > 0 and values[at - 1] < bounds[window]:
-                values[at], chosen[at] = values[at - 1], chosen[at - 1]
+                values[at], queue[at] = values[at - 1], queue[at - 1]
                 at -= 1
-            values[at], chosen[at] = bounds[window], window
-    for window in chosen:
-        if window >= 0:
-            bounds[window] = 0
+            values[at], queue[at] = bounds[window], window
+            size = min(size + 1, SEEDS)
+    for i in range(size):
+        bounds[queue[i]] = 0
+    return size
+
+
+@kernel
+def take_possible(bounds: Floats, threshold: float, queue: Ints) -> int:
+    """Put the windows whose bound is over the threshold into the queue."""
+    size = 0
+    for window in range(len(bounds)):
+        if bounds[window] > 0 and bounds[window] * SLACK > threshold:
+            queue[size] = window
+            size += 1
+    return size
 
 
 @kernel
@@ -168,10 +200,8 @@ def search(
     query_weights: Floats,
     stretch: float,
     cell_ptr: Ints,
-    windows: Windows,
-    starts: Starts,
-    bests: Places,
-    places: Places,
+    cells: Ints,
+    postings: Postings,
     counts: Counts,
     norms: Floats,
     allowed: Mask,
@@ -187,13 +217,13 @@ def search(
     """
     longest = np.max(query_ptr[1:] - query_ptr[:-1])
     bounds = np.empty((len(norms) + WINDOW - 1) // WINDOW, np.float32)
-    cells = np.empty((longest, len(bounds)), np.int32)
+    found = np.empty((longest, len(bounds)), np.int64)
     limits = np.empty((longest, 256), np.float32)
     most, caps = np.empty(longest, np.float32), np.empty(longest, np.float32)
     here = np.empty(longest, np.int64)
     sums = np.zeros(WINDOW, np.float32)
-    touched = np.empty(WINDOW, np.int32)
-    seeds = np.empty(SEEDS, np.int64)
+    touched = np.empty(WINDOW + 1, np.int32)
+    queue = np.empty(len(bounds) + SEEDS, np.int64)
     open_windows = np.zeros(len(bounds), np.bool_)  # those with an allowed row
     if filtered:
         for row in range(len(norms)):
@@ -206,37 +236,38 @@ def search(
             continue
         scores, rows = heap_scores[query], heap_rows[query]
         bounds[:] = 0
-        cells[:n] = -1
-        bound_windows(terms, weights, stretch, cell_ptr, windows, bests, bounds, cells, limits, most)
+        found[:n] = 0
+        bound_windows(terms, weights, stretch, cell_ptr, cells, bounds, found, limits, most)
         order = np.argsort(most[:n])
         if filtered:
             for window in range(len(bounds)):
                 bounds[window] *= open_windows[window]
-        take_highest(bounds, seeds)
-        for i in range(SEEDS + len(bounds)):
-            window = seeds[i] if i < SEEDS else i - SEEDS
-            if window < 0 or (i >= SEEDS and (bounds[window] == 0 or bounds[window] * SLACK <= scores[0])):
-                continue
-            search_window(
-                window,
-                terms,
-                weights,
-                order,
-                cells,
-                limits,
-                cell_ptr,
-                starts,
-                bests,
-                places,
-                counts,
-                norms,
-                allowed,
-                filtered,
-                first_row,
-                here,
-                caps,
-                sums,
-                touched,
-                scores,
-                rows,
-            )
+        for seeding in (True, False):  # first the most promising windows, then all others that can still matter
+            size = take_highest(bounds, queue) if seeding else take_possible(bounds, scores[0], queue)
+            for i in range(min(AHEAD, size)):
+                fetch_window(queue[i], n, found, postings)
+            for i in range(size):
+                if i + AHEAD < size:
+                    fetch_window(queue[i + AHEAD], n, found, postings)
+                window = queue[i]
+                if not seeding and bounds[window] * SLACK <= scores[0]:
+                    continue
+                search_window(
+                    window,
+                    weights,
+                    order,
+                    found,
+                    limits,
+                    postings,
+                    counts,
+                    norms,
+                    allowed,
+                    filtered,
+                    first_row,
+                    here,
+                    caps,
+                    sums,
+                    touched,
+                    scores,
+                    rows,
+                )

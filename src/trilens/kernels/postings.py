@@ -1,32 +1,59 @@
 """Inverted lists cut by windows of WINDOW neighbouring rows.
 
-A posting says that a row holds a term, and how often. Postings are sorted by term, then row, and grouped into *cells*: one
-cell for each (term, window) pair that has postings. Cell c is of window `windows[c]`, its postings are
-`starts[c]:starts[c + 1]`, and `bests[c]` is the highest saturated count in it, in 255ths, rounded up. Term t owns the cells
-`cell_ptr[t]:cell_ptr[t + 1]`. Within a window a row is one byte, its `place`, so a posting takes as little as two bytes, and
-a search can pass over whole windows by looking at cells alone.
+A posting says that a row holds a term, and how often. The postings of one term in one window form a *cell*. Postings lie window
+by window, and in a window term by term, so that all a query needs of a window is close together. Term t owns the cells
+`cell_ptr[t]:cell_ptr[t + 1]`, ascending by window. A cell is one integer:
+
+    window << 48 | highest impact << 40 | (number of postings - 1) << 32 | position of its first posting
+
+A posting is 16 bits: the place of the row in its window above, the impact below. The impact is the saturated count
+count / (count + norm) in 255ths, rounded up and so at least 1: enough to decide who can win without looking at lengths.
+`counts` beside it is read only for the few rows whose exact score is needed.
 """
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trilens.kernels.compile import kernel
+from trilens.kernels.compile import inline_kernel, kernel
 
 WINDOW = 256
-MOST_ROWS = WINDOW << 16  # windows are numbered with 16 bits
+MOST_ROWS = WINDOW << 15
 STEPS = np.float32(255)
 
 Ints = NDArray[np.int64]
-Starts = NDArray[np.uint32]
-Windows = NDArray[np.uint16]
-Places = NDArray[np.uint8]
+Rows = NDArray[np.int32]
+Postings = NDArray[np.uint16]
 Counts = NDArray[np.uint32]
 Floats = NDArray[np.float32]
 Mask = NDArray[np.bool_]
 
 
+@inline_kernel
+def cell_window(cell: int) -> int:
+    """The window of a cell."""
+    return cell >> 48
+
+
+@inline_kernel
+def cell_best(cell: int) -> int:
+    """The highest impact in a cell."""
+    return (cell >> 40) & 255
+
+
+@inline_kernel
+def cell_size(cell: int) -> int:
+    """How many postings a cell has."""
+    return ((cell >> 32) & 255) + 1
+
+
+@inline_kernel
+def cell_start(cell: int) -> int:
+    """Where the postings of a cell begin."""
+    return cell & 0xFFFFFFFF
+
+
 @kernel
-def invert(indptr: Ints, terms: NDArray[np.int32], weights: Floats, dim: int) -> tuple[Ints, NDArray[np.int32], Counts]:
+def invert(indptr: Ints, terms: Rows, weights: Floats, dim: int) -> tuple[Ints, Rows, Counts]:
     """Turn rows of terms into lists of rows: where each list starts, rows, counts."""
     lists = np.zeros(dim + 1, np.int64)
     for term in terms:
@@ -43,7 +70,7 @@ def invert(indptr: Ints, terms: NDArray[np.int32], weights: Floats, dim: int) ->
 
 
 @kernel
-def count_cells(lists: Ints, rows: NDArray[np.int32]) -> Ints:
+def count_cells(lists: Ints, rows: Rows) -> Ints:
     """`cell_ptr` of the given lists."""
     cell_ptr = np.zeros(len(lists), np.int64)
     for term in range(len(lists) - 1):
@@ -58,83 +85,71 @@ def count_cells(lists: Ints, rows: NDArray[np.int32]) -> Ints:
 
 @kernel
 def fill_cells(
-    lists: Ints,
-    rows: NDArray[np.int32],
-    counts: Counts,
-    norms: Floats,
-    windows: Windows,
-    starts: Starts,
-    bests: Places,
-    places: Places,
+    lists: Ints, rows: Rows, counts: Counts, norms: Floats, cells: Ints, postings: Postings, to_counts: Counts
 ) -> None:
-    """Write the cells of the given lists, and the place of each posting in its window."""
+    """Write the cells of the given lists, and their postings and counts in the order of windows."""
+    cursor = np.zeros(len(norms) // WINDOW + 2, np.int64)
+    for row in rows:
+        cursor[row // WINDOW + 1] += 1
+    cursor = np.cumsum(cursor)
     cell = -1
     for term in range(len(lists) - 1):
-        window = -1
-        best = np.float32(0)
+        window, best, start = -1, 0, 0
         for at in range(lists[term], lists[term + 1]):
-            row = rows[at]
+            row = int(rows[at])
             if row // WINDOW != window:
-                window = row // WINDOW
+                window, best = row // WINDOW, 0
+                start = cursor[window]
                 cell += 1
-                windows[cell], starts[cell] = window, at
-                best = np.float32(0)
-            places[at] = row - window * WINDOW
             count = np.float32(counts[at])
-            best = max(best, count / (count + norms[row]))
-            bests[cell] = np.uint8(np.ceil(best * STEPS))
-    starts[cell + 1] = lists[-1]
+            impact = int(np.ceil(count / (count + norms[row]) * STEPS))
+            best = max(best, impact)
+            to = cursor[window]
+            postings[to], to_counts[to] = (row - window * WINDOW) << 8 | impact, counts[at]
+            cursor[window] = to + 1
+            cells[cell] = window << 48 | best << 40 | (to - start) << 32 | start
 
 
 @kernel
-def count_allowed(first_cell: int, end_cell: int, windows: Windows, starts: Starts, places: Places, allowed: Mask) -> int:
+def count_allowed(cells: Ints, postings: Postings, allowed: Mask) -> int:
     """How many postings of the cells are of allowed rows."""
     total = 0
-    for cell in range(first_cell, end_cell):
-        first_row = np.int64(windows[cell]) * WINDOW
-        for at in range(starts[cell], starts[cell + 1]):
-            total += allowed[first_row + places[at]]
+    for cell in cells:
+        first_row = cell_window(cell) * WINDOW
+        for at in range(cell_start(cell), cell_start(cell) + cell_size(cell)):
+            total += allowed[first_row + (postings[at] >> 8)]
     return total
 
 
 @kernel
-def count_kept(
-    cell_ptr: Ints,
-    windows: Windows,
-    starts: Starts,
-    places: Places,
-    row_map: NDArray[np.int32],
-    merged: Ints,
-    kept: Ints,
-) -> None:
+def count_kept(cell_ptr: Ints, cells: Ints, postings: Postings, row_map: Rows, merged: Ints, kept: Ints) -> None:
     """Add to `kept[merged[t]]` the postings of term t whose row is kept (has a place >= 0 in `row_map`)."""
     for term in range(len(cell_ptr) - 1):
-        for cell in range(cell_ptr[term], cell_ptr[term + 1]):
-            first_row = np.int64(windows[cell]) * WINDOW
-            for at in range(starts[cell], starts[cell + 1]):
-                kept[merged[term]] += row_map[first_row + places[at]] >= 0
+        for cell in cells[cell_ptr[term] : cell_ptr[term + 1]]:
+            first_row = cell_window(cell) * WINDOW
+            for at in range(cell_start(cell), cell_start(cell) + cell_size(cell)):
+                kept[merged[term]] += row_map[first_row + (postings[at] >> 8)] >= 0
 
 
 @kernel
 def copy_kept(
     cell_ptr: Ints,
-    windows: Windows,
-    starts: Starts,
-    places: Places,
+    cells: Ints,
+    postings: Postings,
     counts: Counts,
-    row_map: NDArray[np.int32],
+    row_map: Rows,
     merged: Ints,
     cursor: Ints,
-    to_rows: NDArray[np.int32],
+    to_rows: Rows,
     to_counts: Counts,
 ) -> None:
     """Append the kept postings of each term to its merged list, at `cursor`, which moves on."""
     for term in range(len(cell_ptr) - 1):
         to = cursor[merged[term]]
-        for cell in range(cell_ptr[term], cell_ptr[term + 1]):
-            first_row = np.int64(windows[cell]) * WINDOW
-            for at in range(starts[cell], starts[cell + 1]):
-                row = row_map[first_row + places[at]]
+        for cell in cells[cell_ptr[term] : cell_ptr[term + 1]]:
+            first_row = cell_window(cell) * WINDOW
+            for at in range(cell_start(cell), cell_start(cell) + cell_size(cell)):
+                row = row_map[first_row + (postings[at] >> 8)]
                 if row >= 0:
                     to_rows[to], to_counts[to] = row, counts[at]
                     to += 1

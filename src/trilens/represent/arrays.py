@@ -38,10 +38,10 @@ def create_array(folder: Path, name: str, dtype: Any, shape: tuple[int, ...]) ->
 
 
 @contextmanager
-def scratch_array(folder: Path, dtype: Any, length: int) -> Iterator[Array]:
+def scratch_array(folder: Path, name: str, dtype: Any, length: int) -> Iterator[Array]:
     """An array on disk that is gone afterwards: for work on more than memory should hold."""
-    yield create_array(folder, "scratch", dtype, (length,))
-    (folder / "scratch.npy").unlink()
+    yield create_array(folder, name, dtype, (length,))
+    (folder / f"{name}.npy").unlink()
 
 
 def open_array(folder: Path, name: str) -> Array:

@@ -113,7 +113,13 @@ class Writer:
         return True
 
     def commit(self) -> Changes:
-        """Make everything so far durable and visible, merge segments where that pays, and give up the lock."""
+        """Make everything so far durable and visible, merge segments where that pays, and give up the lock.
+
+        Without a change there is no commit.
+        """
+        if not (self.changes.added or self.changes.replaced or self.changes.deleted):
+            self.rollback()
+            return self.changes
         try:
             with clear_errors(self._root):
                 self._flush()
