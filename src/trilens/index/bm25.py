@@ -32,7 +32,7 @@ class Bm25Config(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    k1: float = Field(default=0.9, ge=0, allow_inf_nan=False)
+    k1: float = Field(default=0.9, ge=0, le=1e6)
     b: float = Field(default=0.4, ge=0, le=1)
     analysis: AnalysisConfig = AnalysisConfig()
 
@@ -160,6 +160,8 @@ class Bm25Searcher:
         counted = queries.counts
         assert counted is not None
         heaps = Heaps(len(counted), k)
+        if not self._parts:
+            return heaps.sorted()
         found = [part.vocabulary.find(counted.vocabulary) for part in self._parts]
         weights = (counted.sparse.weights * self._idf(found)[counted.sparse.terms]).astype(np.float32)
         for i in range(len(self._parts)):
@@ -208,7 +210,7 @@ class Bm25Searcher:
 
     def _idf(self, found: Sequence[NDArray[np.int64]]) -> NDArray[np.float64]:
         """Inverse document frequency of each term of the batch over all live rows."""
-        frequency = np.zeros(len(found[0]) if found else 0)
+        frequency = np.zeros(len(found[0]))
         for i, places in enumerate(found):
             here = np.flatnonzero(places >= 0)
             mask = self._live[i]

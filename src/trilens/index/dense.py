@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from trilens.encode.encoder import Encoded, Encoder
 from trilens.errors import BadInput, CollectionDamaged
-from trilens.index.exact import offer_dense
+from trilens.index.exact import offer_dense, require_same_dim
 from trilens.index.lens import Mask
 from trilens.index.topk import Heaps, TopK
 from trilens.kernels.topk import offer_rows
@@ -100,7 +100,7 @@ class DenseLens:
         quantizer = faiss.IndexFlatIP(dense.dim)
         codes = faiss.ScalarQuantizer.QT_8bit
         ann = faiss.IndexIVFScalarQuantizer(quantizer, dense.dim, lists, codes, faiss.METRIC_INNER_PRODUCT)
-        ann.cp.seed = SEED
+        ann.cp.seed, ann.cp.min_points_per_centroid = SEED, 1
         sample_size = min(rows, SAMPLES_PER_LIST * lists)
         sample = np.sort(np.random.default_rng(SEED).choice(rows, sample_size, replace=False))
         ann.train(np.ascontiguousarray(dense.vectors[sample]))
@@ -122,6 +122,8 @@ class DenseSearcher:
         """The k best rows by inner product."""
         dense = queries.dense
         assert dense is not None
+        if self._parts:
+            require_same_dim(dense, self._parts[0].dense)
         heaps = Heaps(len(dense), k)
         for i, part in enumerate(self._parts):
             first_row = self._first_rows[i]

@@ -17,8 +17,7 @@ FEW = 0.1  # below this share of allowed rows, gathering them is cheaper than sc
 
 def offer_dense(queries: Dense, docs: Dense, heaps: Heaps, first_row: int = 0, allowed: Mask | None = None) -> None:
     """Offer every allowed row by inner product; memory stays bounded whatever the number of rows."""
-    if queries.dim != docs.dim:
-        raise BadInput(f"query vectors have {queries.dim} dimensions; expected {docs.dim}, as the documents")
+    require_same_dim(queries, docs)
     rows = None if allowed is None else np.flatnonzero(allowed)
     if rows is not None and len(rows) < FEW * len(docs):
         for start in range(0, len(rows), BLOCK_ROWS):
@@ -31,6 +30,12 @@ def offer_dense(queries: Dense, docs: Dense, heaps: Heaps, first_row: int = 0, a
         scores = queries.vectors @ docs.vectors[start : start + BLOCK_ROWS].T
         mask = everything if allowed is None else allowed[start : start + BLOCK_ROWS]
         offer_block(scores, first_row + start, mask, allowed is not None, heaps.scores, heaps.rows)
+
+
+def require_same_dim(queries: Dense, docs: Dense) -> None:
+    """Vectors of different models cannot be compared."""
+    if queries.dim != docs.dim:
+        raise BadInput(f"query vectors have {queries.dim} dimensions; expected {docs.dim}, as the documents")
 
 
 def exact_dense(queries: Dense, docs: Dense, k: int, allowed: Mask | None = None) -> TopK:

@@ -18,7 +18,6 @@ from trilens.kernels.topk import offer
 SEEDS = 32  # windows searched first
 SCAN = 8  # reading through this many postings costs as much as looking one up
 AHEAD = 8  # windows whose postings are being fetched while one is searched
-SLACK = np.float32(1.00001)  # bounds are rounded sums: never let rounding hide a winner
 
 Ints = NDArray[np.int64]
 Postings = NDArray[np.uint16]
@@ -69,12 +68,14 @@ def find_posting(place: int, cell: int, postings: Postings) -> int:
 
 
 @inline_kernel
-def keep_possible(count: int, rest: np.float32, threshold: np.float32, sums: Floats, touched: NDArray[np.int32]) -> int:
+def keep_possible(
+    count: int, rest: np.float32, threshold: np.float32, slack: np.float32, sums: Floats, touched: NDArray[np.int32]
+) -> int:
     """Keep the touched places that can still beat the threshold with `rest` more; the sums of the others become zero."""
     kept = 0
     for c in range(count):
         place = touched[c]
-        possible = (sums[place] + rest) * SLACK > threshold
+        possible = (sums[place] + rest) * slack > threshold
         touched[kept] = place
         kept += possible
         sums[place] *= possible
@@ -84,6 +85,7 @@ def keep_possible(count: int, rest: np.float32, threshold: np.float32, sums: Flo
 @kernel
 def search_window(
     window: int,
+    slack: np.float32,
     weights: Floats,
     order: Ints,
     found: Ints,
@@ -109,7 +111,7 @@ def search_window(
         if found[t, window] != 0:
             here[n] = t
             caps[n] = limits[t, cell_best(found[t, window])]
-            if weak == n and (below + caps[n]) * SLACK <= heap_scores[0]:
+            if weak == n and (below + caps[n]) * slack <= heap_scores[0]:
                 below += caps[n]
                 weak += 1
             n += 1
@@ -123,7 +125,7 @@ def search_window(
             touched[count] = place
             count += sums[place] == 0
             sums[place] += limits[t, impact]
-    count = keep_possible(count, below, heap_scores[0], sums, touched)
+    count = keep_possible(count, below, heap_scores[0], slack, sums, touched)
     for i in range(weak - 1, -1, -1):
         if count == 0:
             return
@@ -139,12 +141,12 @@ def search_window(
                 if at >= 0:
                     sums[touched[c]] += limits[t, postings[at] & 255]
         below = max(below - caps[i], np.float32(0))
-        count = keep_possible(count, below, heap_scores[0], sums, touched)
+        count = keep_possible(count, below, heap_scores[0], slack, sums, touched)
     for c in range(count):
         place = touched[c]
         possible = sums[place]
         sums[place] = 0
-        if possible * SLACK <= heap_scores[0] or (filtered and not allowed[window_row + place]):
+        if possible * slack <= heap_scores[0] or (filtered and not allowed[window_row + place]):
             continue
         total = 0.0
         norm = np.float64(norms[window_row + place])
@@ -183,11 +185,11 @@ def take_highest(bounds: Floats, queue: Ints) -> int:
 
 
 @kernel
-def take_possible(bounds: Floats, threshold: float, queue: Ints) -> int:
+def take_possible(bounds: Floats, threshold: float, slack: np.float32, queue: Ints) -> int:
     """Put the windows whose bound is over the threshold into the queue."""
     size = 0
     for window in range(len(bounds)):
-        if bounds[window] > 0 and bounds[window] * SLACK > threshold:
+        if bounds[window] > 0 and bounds[window] * slack > threshold:
             queue[size] = window
             size += 1
     return size
@@ -234,6 +236,8 @@ def search(
         n = len(terms)
         if n == 0:
             continue
+        # Bounds are rounded sums, the worse the longer: never let rounding hide a winner.
+        slack = np.float32(1 + 2e-7 * (n + 50))
         scores, rows = heap_scores[query], heap_rows[query]
         bounds[:] = 0
         found[:n] = 0
@@ -243,17 +247,18 @@ def search(
             for window in range(len(bounds)):
                 bounds[window] *= open_windows[window]
         for seeding in (True, False):  # first the most promising windows, then all others that can still matter
-            size = take_highest(bounds, queue) if seeding else take_possible(bounds, scores[0], queue)
+            size = take_highest(bounds, queue) if seeding else take_possible(bounds, scores[0], slack, queue)
             for i in range(min(AHEAD, size)):
                 fetch_window(queue[i], n, found, postings)
             for i in range(size):
                 if i + AHEAD < size:
                     fetch_window(queue[i + AHEAD], n, found, postings)
                 window = queue[i]
-                if not seeding and bounds[window] * SLACK <= scores[0]:
+                if not seeding and bounds[window] * slack <= scores[0]:
                     continue
                 search_window(
                     window,
+                    slack,
                     weights,
                     order,
                     found,

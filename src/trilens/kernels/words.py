@@ -1,7 +1,8 @@
 """Cut text into words and number the different ones, over the code points of a whole batch at once.
 
-A code point is of one class: SEPARATOR, LETTER (a run of them is a word), BIGRAM (scripts written without spaces: each
-pair of neighbours is a word, a lone one too), JOINER (belongs to the word when it stands between two letters).
+A code point is of one class: SEPARATOR, LETTER (a run of them is a word), MARK (goes on with a word but begins none), BIGRAM
+(scripts written without spaces: each pair of neighbours is a word, a lone one too), JOINER (belongs to the word when it
+stands before a letter).
 """
 
 import numpy as np
@@ -9,7 +10,7 @@ from numpy.typing import NDArray
 
 from trilens.kernels.compile import kernel
 
-SEPARATOR, LETTER, BIGRAM, JOINER = 0, 1, 2, 3
+SEPARATOR, LETTER, MARK, BIGRAM, JOINER = 0, 1, 2, 3, 4
 
 CodePoints = NDArray[np.uint32]
 Classes = NDArray[np.uint8]
@@ -58,7 +59,7 @@ def next_word(points: CodePoints, classes: Classes, at: int, end: int) -> tuple[
             while at < end:
                 kind = classes[points[at]]
                 joins = kind == JOINER and at + 1 < end and classes[points[at + 1]] == LETTER
-                if kind != LETTER and not joins:
+                if kind != LETTER and kind != MARK and not joins:
                     break
                 at += 1
             return start, at - start, at

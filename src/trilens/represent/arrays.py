@@ -51,7 +51,7 @@ def open_array(folder: Path, name: str) -> Array:
         return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
     except FileNotFoundError as error:
         raise CollectionDamaged(f"{path} is missing; run `trilens check` and restore the file or index again") from error
-    except (ValueError, EOFError) as error:
+    except Exception as error:  # numpy parses the header with Python's own parser, which fails in many ways
         raise CollectionDamaged(
             f"{path} is truncated or not an array file ({error}); run `trilens check` and restore it or index again"
         ) from error

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, field_validator
 
 from trilens.errors import BadInput
-from trilens.kernels.words import BIGRAM, JOINER, LETTER, number_words
+from trilens.kernels.words import BIGRAM, JOINER, LETTER, MARK, SEPARATOR, number_words
 from trilens.text.document import require_utf8
 from trilens.text.stopwords import STOP_WORDS
 
@@ -23,6 +23,7 @@ NO_SPACES = (
     (0x1000, 0x109F),  # Burmese
     (0x1100, 0x11FF),  # Hangul letters
     (0x1780, 0x17FF),  # Khmer
+    (0x3005, 0x3007),  # repetition mark and zero of Han
     (0x3040, 0x30FF),  # Hiragana, Katakana
     (0x3130, 0x318F),  # Hangul letters
     (0x3400, 0x4DBF),  # Han
@@ -33,6 +34,9 @@ NO_SPACES = (
 )
 LAST_ASSIGNED_LETTER = 0x323AF
 APOSTROPHES = "'’"
+CLASSES = {"L": LETTER, "N": LETTER, "M": MARK}
+# Soft hyphens, joiners and variation selectors are about looks; a word is the same with and without them.
+INVISIBLE = dict.fromkeys([0x00AD, 0x200C, 0x200D, 0x2060, 0xFEFF, *range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0)])
 
 
 class AnalysisConfig(BaseModel):
@@ -61,11 +65,10 @@ def character_classes(apostrophes_join: bool) -> NDArray[np.uint8]:
     """The class of each code point, as kernels/words.py wants it."""
     classes = np.zeros(0x110000, np.uint8)
     for point in range(LAST_ASSIGNED_LETTER + 1):
-        if unicodedata.category(chr(point))[0] in "LNM":  # letters, numbers, and the marks that stand on letters
-            classes[point] = LETTER
+        classes[point] = CLASSES.get(unicodedata.category(chr(point))[0], SEPARATOR)
     for first, last in NO_SPACES:
         block = classes[first : last + 1]
-        block[block == LETTER] = BIGRAM
+        block[block != SEPARATOR] = BIGRAM
     if apostrophes_join:
         classes[[ord(mark) for mark in APOSTROPHES]] = JOINER
     return classes
@@ -91,7 +94,7 @@ class Analyzer:
             for text in texts:
                 require_utf8(f"text {text[:40]!r}", text)
             raise
-        # In English an apostrophe belongs to its word (the stemmer takes 's off); in French or Italian it parts two words.
+        # In English an apostrophe belongs to its word (and 's is taken off); in French or Italian it parts two words.
         classes = character_classes(self.config.language in ("english", "porter"))
         words, word_ends, starts, lengths = number_words(points, ends, classes)
         term_of = self._term_maker()
@@ -110,7 +113,7 @@ class Analyzer:
         stem = Stemmer.Stemmer(language).stemWord if self.config.stem and language != "none" else str
 
         def term_of(word: str) -> str | None:
-            word = word.replace("’", "'")
+            word = word.replace("’", "'").removesuffix("'s")
             return None if word in stop_words else stem(word)
 
         return term_of
@@ -119,5 +122,5 @@ class Analyzer:
 def _normalise(text: str) -> str:
     """Lower case, compatibility forms folded (full-width letters, ligatures), a separator at the end."""
     if not text.isascii():
-        text = unicodedata.normalize("NFKC", text)
+        text = unicodedata.normalize("NFKC", text).translate(INVISIBLE)
     return text.lower() + "\n"
