@@ -53,23 +53,24 @@ class History:
         old = self._states[number]
         deletes = random.sample(sorted(old), random.randint(0, len(old) // 3))
         kept = sorted(old.keys() - deletes)
-        changed = random.sample(kept, random.randint(0, len(kept) // 2))
         free = sorted(set(IDS) - set(kept))
         new = random.sample(free, min(len(free), random.randint(1, 8)))
+        changed = random.sample(kept, random.randint(0 if new else 1, len(kept) // 2))
         same = [old[doc_id] for doc_id in random.sample(kept, len(kept) // 4) if doc_id not in changed]
         return Step(
-            forgotten=[_document(random, f"forgotten{i}") for i in range(random.choice([0, 0, 0, 5]))],
+            forgotten=[_document(random, f"forgotten{i}", number) for i in range(random.choice([0, 0, 0, 5]))],
             deletes=deletes,
-            upserts=[_document(random, doc_id) for doc_id in changed] + same,
-            adds=[_document(random, doc_id) for doc_id in new],
+            upserts=[_document(random, doc_id, number) for doc_id in changed] + same,
+            adds=[_document(random, doc_id, number) for doc_id in new],
             optimize=random.random() < 0.15,
         )
 
 
-def _document(random: Random, doc_id: str) -> Document:
+def _document(random: Random, doc_id: str, step: int) -> Document:
+    """Never equal to an older one, so that every step changes something and makes a commit."""
     count = random.choice([0, 3, 6, 40])  # 40 words are several passages
     text = " ".join([COMMON, *random.choices(WORDS, k=count)])
-    return Document(doc_id, text, random.choice(["", "On " + random.choice(WORDS)]), {"number": random.randint(0, 3)})
+    return Document(doc_id, text, random.choice(["", "On " + random.choice(WORDS)]), {"step": step})
 
 
 def apply(collection: Collection, step: Step) -> None:

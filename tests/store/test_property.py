@@ -114,21 +114,19 @@ class Changes(RuleBasedStateMachine):
         self.pending: dict[str, Document] = {}
         self.committed: dict[str, Document] = {}
         self.commits = 0
-        self.writing = False
+        self.changed = False  # without a change there is no commit
         self.checked = -1
 
     @rule(several=st.lists(documents, max_size=6, unique_by=lambda document: document.doc_id))
     def add(self, several: list[Document]) -> None:
         new = [document for document in several if document.doc_id not in self.pending]
         self.collection.add(new)
-        self.pending |= {document.doc_id: document for document in new}
-        self.writing = True
+        self._put(new)
 
     @rule(several=st.lists(documents, max_size=8))
     def upsert(self, several: list[Document]) -> None:
         self.collection.upsert(several)
-        self.pending |= {document.doc_id: document for document in several}
-        self.writing = True
+        self._put(several)
 
     @rule(metadata=st.sampled_from(METADATA), doc_id=st.sampled_from(IDS))
     def change_metadata(self, metadata: dict[str, Any], doc_id: str) -> None:
@@ -140,13 +138,12 @@ class Changes(RuleBasedStateMachine):
         unknown = self.collection.delete(doc_ids)
         assert unknown == [doc_id for doc_id in doc_ids if doc_id not in self.pending]
         for doc_id in doc_ids:
-            self.pending.pop(doc_id, None)
-        self.writing = True
+            self.changed |= self.pending.pop(doc_id, None) is not None
 
     @rule()
     def commit(self) -> None:
         self.collection.commit()
-        self._committed(self.writing)
+        self._committed(self.changed)
 
     @rule()
     def optimize(self) -> None:
@@ -158,13 +155,13 @@ class Changes(RuleBasedStateMachine):
     @rule()
     def rollback(self) -> None:
         self.collection.rollback()
-        self.pending, self.writing = dict(self.committed), False
+        self.pending, self.changed = dict(self.committed), False
 
     @rule()
     def reopen(self) -> None:
         self.collection.close()
         self.collection = Collection.open(self.folder / "changed", threads=1)
-        self.pending, self.writing = dict(self.committed), False
+        self.pending, self.changed = dict(self.committed), False
 
     @invariant()
     def holds_what_was_committed(self) -> None:
@@ -186,8 +183,13 @@ class Changes(RuleBasedStateMachine):
             fresh.commit()
             self._compare(fresh)
 
+    def _put(self, several: list[Document]) -> None:
+        for document in several:
+            self.changed |= self.pending.get(document.doc_id) != document
+            self.pending[document.doc_id] = document
+
     def _committed(self, happened: bool) -> None:
-        self.committed, self.writing = dict(self.pending), False
+        self.committed, self.changed = dict(self.pending), False
         self.commits += happened
 
     def _compare(self, fresh: Collection) -> None:
