@@ -17,7 +17,7 @@ from trilens.store.lenses import Lenses
 from trilens.store.segment import FOLDER
 from trilens.store.snapshot import Snapshot
 from trilens.store.writer import Changes, DocumentsDone, Writer, no_report
-from trilens.text.document import Document
+from trilens.text.document import Document, require_utf8
 
 SECONDS_BETWEEN_COMMITS = 20.0
 
@@ -45,11 +45,11 @@ class Collection:
             folder = resolve_model(config.model)
             name = config.model if config.model in bundled_models() else str(folder.resolve())
             config = config.model_copy(update={"model": name, "model_fingerprint": ModelFolder.open(folder).fingerprint})
-        if (root / FILE_NAME).exists():
-            raise CollectionExists(f"{root} holds a collection already; open it, or choose another folder")
-        if root.exists() and (not root.is_dir() or any(_foreign(root))):
-            raise CollectionExists(f"{root} exists and is not a collection; expected a new or empty folder")
         with clear_errors(root):
+            if (root / FILE_NAME).exists():
+                raise CollectionExists(f"{root} holds a collection already; open it, or choose another folder")
+            if root.exists() and (not root.is_dir() or any(_foreign(root))):
+                raise CollectionExists(f"{root} exists and is not a collection; expected a new or empty folder")
             (root / FOLDER).mkdir(parents=True, exist_ok=True)
         Catalog.create(root, config)
         return Collection(root, config, threads)
@@ -58,8 +58,9 @@ class Collection:
     def open(path: str | Path, *, threads: int | None = None) -> "Collection":
         """Open an existing collection. `threads` limits the encoder (None: all cores)."""
         root = Path(path)
-        if not (root / FILE_NAME).exists():
-            raise CollectionMissing(f"there is no collection at {root}; make one with `trilens index SOURCE --to {root}`")
+        with clear_errors(root):
+            if not (root / FILE_NAME).exists():
+                raise CollectionMissing(f"there is no collection at {root}; make one with `trilens index SOURCE --to {root}`")
         catalog = Catalog.open(root)
         try:
             config = catalog.config()
@@ -84,7 +85,7 @@ class Collection:
 
     def get(self, doc_id: str) -> Document | None:
         """A document by its id."""
-        return self.snapshot.document(doc_id)
+        return self.snapshot.document(_require_id(doc_id))
 
     def search(
         self,
@@ -130,8 +131,9 @@ class Collection:
         """Delete documents; returns the ids that were not there."""
         if isinstance(doc_ids, str):
             raise BadInput("doc_ids is one string; expected a list of them: put it into a list")
+        checked = [_require_id(doc_id) for doc_id in doc_ids]
         writer = self._writing(no_report)
-        return [doc_id for doc_id in doc_ids if not writer.delete(doc_id)]
+        return [doc_id for doc_id in checked if not writer.delete(doc_id)]
 
     def commit(self) -> Changes:
         """Make all changes since the last commit durable and visible."""
@@ -217,6 +219,13 @@ def _foreign(root: Path) -> Iterable[Path]:
     """What is in a folder besides the remains of a creation that was interrupted."""
     ours = (FOLDER, f"{FILE_NAME}.new", f"{FILE_NAME}.new-wal", f"{FILE_NAME}.new-shm")
     return (path for path in root.iterdir() if path.name not in ours)
+
+
+def _require_id(doc_id: str) -> str:
+    if not isinstance(doc_id, str):
+        raise BadInput(f"doc_id is {doc_id!r}; expected a string")
+    require_utf8("doc_id", doc_id)
+    return doc_id
 
 
 def _require_document(document: Document) -> Document:

@@ -7,6 +7,7 @@ from trilens.errors import BadInput
 from trilens.search.fusion import reciprocal_rank_fusion
 from trilens.search.hits import Hit, LensScore
 from trilens.search.ranking import Ranked, rank_documents
+from trilens.store.filters import to_sql
 from trilens.store.lenses import Lenses
 from trilens.store.snapshot import Snapshot
 from trilens.text.document import require_utf8
@@ -28,6 +29,8 @@ def search(
     _require(queries, k, names)
     for name in names:
         _ = lenses[name]  # an unknown one is an error even when there is nothing to search
+    if where:
+        to_sql(where)  # a bad filter too
     if not queries or not snapshot.rows:
         return [[] for _ in queries]
     depth = k if len(names) == 1 else max(k, FUSION_DEPTH)

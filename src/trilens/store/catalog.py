@@ -120,6 +120,8 @@ def _translate(root: Path, error: sqlite3.Error | OSError | json.JSONDecodeError
         return CollectionReadOnly(f"the catalog in {root} cannot be opened ({text}); check the folder's permissions")
     if "locked" in text or "busy" in text:
         return CollectionLocked(f"{root} is being written by another process; wait for it to finish and run it again")
+    if isinstance(error, OSError):
+        return CollectionError(f"{root} cannot be used ({error.strerror or text}); choose another folder")
     return CollectionDamaged(f"{root / FILE_NAME} cannot be read ({text}); run `trilens check` or restore a copy")
 
 
@@ -309,6 +311,15 @@ class Catalog:
     def _run(self, statement: str, *values: str | int | float | bytes) -> sqlite3.Cursor:
         with clear_errors(self._root):
             return self._connection.execute(statement, values)
+
+
+def has_moved_on(root: Path, commit: int) -> bool:
+    """Whether there is a newer commit than this one."""
+    catalog = Catalog.open(root)
+    try:
+        return catalog.commit_number() != commit
+    finally:
+        catalog.close()
 
 
 def _connect(path: Path) -> sqlite3.Connection:

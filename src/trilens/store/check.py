@@ -7,12 +7,13 @@ from pathlib import Path
 
 import numpy as np
 
-from trilens.store.catalog import FILE_NAME, Catalog, SegmentRecord, text_hash
+from trilens.store.catalog import FILE_NAME, Catalog, SegmentRecord, has_moved_on, text_hash
 from trilens.store.segment import FOLDER, Rows, checksum, is_ours
 from trilens.text.passages import split_passages
 
 BytesDone = Callable[[int], None]
 Span = tuple[int, int]
+TRIES = 10
 NO_MORE: tuple[int, list[Span]] = (1 << 63, [])
 
 
@@ -27,14 +28,27 @@ class Report:
 
 
 def check_collection(root: Path, report_bytes: BytesDone = lambda count: None) -> Report:
-    """Read the whole collection and compare it with its catalog."""
+    """Read the whole collection and compare it with its catalog.
+
+    A merge may remove files while they are being read. What looks like damage then is none: there is a newer commit.
+    """
+    for _ in range(TRIES):
+        commit, report = _check_commit(root, report_bytes)
+        if not report.problems or not has_moved_on(root, commit):
+            break
+    return report
+
+
+def _check_commit(root: Path, report_bytes: BytesDone) -> tuple[int, Report]:
+    """The number of the last commit, and what is wrong with it."""
     report = Report()
     catalog = Catalog.open(root)
     try:
         catalog.begin()
+        commit = catalog.commit_number()
         report.problems += catalog.problems()
         if report.problems:
-            return report
+            return commit, report
         records = catalog.segments()
         for record in records:
             _check_files(root / FOLDER / record.id, record, report, report_bytes)
@@ -43,7 +57,7 @@ def check_collection(root: Path, report_bytes: BytesDone = lambda count: None) -
             _check_documents(root, catalog, records, report)
     finally:
         catalog.close()
-    return report
+    return commit, report
 
 
 def _check_files(folder: Path, record: SegmentRecord, report: Report, report_bytes: BytesDone) -> None:

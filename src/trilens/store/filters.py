@@ -22,6 +22,7 @@ OPERATORS = ("$eq", "$ne", "$gt", "$gte", "$lt", "$lte", "$in", "$nin", "$exists
 LOGIC = ("$and", "$or", "$not")
 DEEPEST = 16  # SQLite's parser gives up at about 22
 SAFE_INTEGER = 1 << 63
+MOST_VALUES = 30_000  # SQLite takes 32,766
 
 
 def parse_filter(text: str) -> dict[str, Any]:
@@ -45,7 +46,10 @@ def to_sql(where: Mapping[str, Any], depth: int = 0) -> Sql:
     if depth > DEEPEST:
         raise BadFilter(f"filter is nested deeper than {DEEPEST} levels; expected a simpler one")
     parts = [_clause(key, value, depth) for key, value in where.items()]
-    return _join("AND", parts, empty="1")
+    condition, values = _join("AND", parts, empty="1")
+    if len(values) > MOST_VALUES:
+        raise BadFilter(f"filter has more than {MOST_VALUES // 5:,} conditions; expected fewer: use $in for a list of values")
+    return condition, values
 
 
 def _clause(key: str, value: Any, depth: int) -> Sql:
@@ -98,18 +102,15 @@ def _compare(path: str, operator: str, operand: Any) -> Sql:
     """True if the field, or an element of it, is of the operand's type and compares as asked."""
     types, value = _typed(operator, operand)
     if value is None:
-        condition, values = f"atom.type IN {types}", []
-    else:
-        condition, values = f"atom.type IN {types} AND atom.value {COMPARISONS[operator]} ?", [value]
-    # Elements of a list, or the value itself; objects are not compared.
+        return _some_atom(path, f"atom.type IN {types}", [])
+    return _some_atom(path, f"atom.type IN {types} AND atom.value {COMPARISONS[operator]} ?", [value])
+
+
+def _some_atom(path: str, condition: str, values: list[Value], join: str = "") -> Sql:
+    """True if the condition holds for an element of the field's list, or for its value; objects are not compared."""
     field = "json_each(CASE json_type(metadata, ?) WHEN 'array' THEN metadata -> ? ELSE json_array(json(metadata -> ?)) END)"
-    return f"(json_type(metadata, ?) IS NOT NULL AND EXISTS (SELECT 1 FROM {field} AS atom WHERE {condition}))", [
-        path,
-        path,
-        path,
-        path,
-        *values,
-    ]
+    found = f"EXISTS (SELECT 1 FROM {field} AS atom {join} WHERE {condition})"
+    return f"(json_type(metadata, ?) IS NOT NULL AND {found})", [path, path, path, path, *values]
 
 
 def _typed(operator: str, operand: Any) -> tuple[str, Value | None]:
@@ -130,7 +131,12 @@ def _typed(operator: str, operand: Any) -> tuple[str, Value | None]:
 def _any_of(path: str, operator: str, operand: Any) -> Sql:
     if not isinstance(operand, list):
         raise BadFilter(f"{operator} is given {operand!r}; expected a list of values")
-    return _join("OR", [_compare(path, "$eq", item) for item in operand], empty="0")
+    for item in operand:
+        _typed("$eq", item)
+    numbers = "('integer', 'real')"
+    same_type = f"(atom.type = wanted.type OR (atom.type IN {numbers} AND wanted.type IN {numbers}))"
+    condition = f"{same_type} AND atom.value IS wanted.value"
+    return _some_atom(path, condition, [json.dumps(operand)], join="JOIN json_each(?) AS wanted")
 
 
 def _exists(path: str, operator: str, operand: Any) -> Sql:
@@ -144,6 +150,14 @@ def _negate(sql: Sql) -> Sql:
 
 
 def _join(word: str, parts: list[Sql], empty: str) -> Sql:
+    """The parts joined as a balanced tree, since SQLite limits how deep a condition may go."""
     if not parts:
         return empty, []
-    return "(" + f" {word} ".join(part[0] for part in parts) + ")", [value for part in parts for value in part[1]]
+    while len(parts) > 1:
+        pairs = [parts[i : i + 2] for i in range(0, len(parts), 2)]
+        parts = [_pair(word, *pair) if len(pair) == 2 else pair[0] for pair in pairs]
+    return parts[0]
+
+
+def _pair(word: str, first: Sql, second: Sql) -> Sql:
+    return f"({first[0]} {word} {second[0]})", first[1] + second[1]

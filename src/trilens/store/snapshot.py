@@ -17,7 +17,7 @@ from trilens.encode.encoder import Encoded
 from trilens.errors import BadFilter, CollectionDamaged
 from trilens.index.lens import Mask, Searcher
 from trilens.index.topk import TopK
-from trilens.store.catalog import Catalog
+from trilens.store.catalog import Catalog, has_moved_on
 from trilens.store.filters import to_sql
 from trilens.store.lenses import Lenses
 from trilens.store.segment import Segment
@@ -153,7 +153,7 @@ def _open(root: Path, lenses: Lenses, previous: Snapshot | None) -> tuple[Catalo
         except CollectionDamaged:
             commit = catalog.commit_number()
             catalog.close()
-            if not remaining or not _moved_on(root, commit):
+            if not remaining or not has_moved_on(root, commit):
                 raise
         except BaseException:
             catalog.close()
@@ -161,11 +161,3 @@ def _open(root: Path, lenses: Lenses, previous: Snapshot | None) -> tuple[Catalo
         else:
             return catalog, segments
     raise AssertionError("the loop returns or raises")
-
-
-def _moved_on(root: Path, commit: int) -> bool:
-    catalog = Catalog.open(root)
-    try:
-        return catalog.commit_number() != commit
-    finally:
-        catalog.close()

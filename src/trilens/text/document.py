@@ -38,7 +38,7 @@ class Document:
         """The metadata in canonical form: equal objects give equal strings."""
         try:
             text = json.dumps(self.metadata, ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":"))
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, RecursionError) as error:
             raise BadInput(f"metadata of document {self.doc_id!r} cannot be written as JSON: {error}") from error
         require_utf8(f"metadata of document {self.doc_id!r}", text)
         return text
