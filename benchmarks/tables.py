@@ -39,7 +39,7 @@ def bm25() -> str:
                 f"{documents:,}",
                 f"{row['ms_per_query_median']:.3f}",
                 "" if system == "trilens" else f"{ratio:.1f}× as fast",
-                f"{row['index_seconds']:.1f}",
+                "" if row["index_seconds"] is None else f"{row['index_seconds']:.1f}",
                 f"{row['index_bytes'] / 1e6:.0f}",
             ]
         )

@@ -6,9 +6,10 @@ from numpy.typing import NDArray
 from trilens.errors import BadInput
 from trilens.index.lens import Mask
 from trilens.index.topk import Heaps, TopK
+from trilens.kernels.dense import offer_vectors
 from trilens.kernels.maxsim import maxsim_all
 from trilens.kernels.sparse import sparse_dot_all
-from trilens.kernels.topk import offer_block, offer_rows
+from trilens.kernels.topk import offer_block
 from trilens.represent import Dense, Multi, Sparse
 
 BLOCK_ROWS = 8192
@@ -18,18 +19,16 @@ FEW = 0.1  # below this share of allowed rows, gathering them is cheaper than sc
 def offer_dense(queries: Dense, docs: Dense, heaps: Heaps, first_row: int = 0, allowed: Mask | None = None) -> None:
     """Offer every allowed row by inner product; memory stays bounded whatever the number of rows."""
     require_same_dim(queries, docs)
-    rows = None if allowed is None else np.flatnonzero(allowed)
-    if rows is not None and len(rows) < FEW * len(docs):
-        for start in range(0, len(rows), BLOCK_ROWS):
-            chosen = rows[start : start + BLOCK_ROWS]
-            scores = queries.vectors @ docs.vectors[chosen].T
-            offer_rows(scores, np.broadcast_to(chosen + first_row, scores.shape), heaps.scores, heaps.rows)
-        return
-    everything = np.empty(0, np.bool_)
-    for start in range(0, len(docs), BLOCK_ROWS):
-        scores = queries.vectors @ docs.vectors[start : start + BLOCK_ROWS].T
-        mask = everything if allowed is None else allowed[start : start + BLOCK_ROWS]
-        offer_block(scores, first_row + start, mask, allowed is not None, heaps.scores, heaps.rows)
+    rows = np.arange(len(docs)) if allowed is None else np.flatnonzero(allowed)
+    few = len(rows) < FEW * len(docs)
+    for start in range(0, len(rows) if few else len(docs), BLOCK_ROWS):
+        span = slice(start, min(start + BLOCK_ROWS, len(docs)))
+        chosen = rows[span] if few else np.arange(span.start, span.stop)
+        vectors = docs.vectors[chosen] if few else docs.vectors[span]
+        if allowed is not None:
+            chosen = np.where(allowed[chosen], chosen, -1)
+        rough = queries.vectors @ vectors.T
+        offer_vectors(rough, queries.vectors, vectors, chosen, first_row, heaps.scores, heaps.rows)
 
 
 def require_same_dim(queries: Dense, docs: Dense) -> None:

@@ -41,6 +41,20 @@ def choose(rows: Sequence[int], live: Sequence[int]) -> slice | None:
     return None
 
 
+def choose_all(live: Sequence[int]) -> list[slice]:
+    """Runs of neighbours that make as few segments as possible, the last run first."""
+    runs = []
+    end = len(live)
+    while end:
+        start, total = end - 1, live[end - 1]
+        while start and total + live[start - 1] <= MOST_ROWS:
+            start -= 1
+            total += live[start]
+        runs.append(slice(start, end))
+        end = start
+    return runs
+
+
 def merge_segments(root: Path, segments: Sequence[Segment], keep: Sequence[Mask], lenses: Lenses) -> SegmentRecord | None:
     """Write one segment with the kept rows of several neighbours; None if nothing is kept."""
     if not any(mask.any() for mask in keep):

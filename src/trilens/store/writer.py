@@ -17,7 +17,7 @@ from trilens.errors import BadInput, CollectionLocked, CollectionReadOnly
 from trilens.index.lens import Mask
 from trilens.store.catalog import Catalog, SegmentRecord, clear_errors, text_hash
 from trilens.store.lenses import Lenses
-from trilens.store.merge import choose, merge_segments
+from trilens.store.merge import choose, choose_all, merge_segments
 from trilens.store.segment import Rows, Segment, sweep, write_segment
 from trilens.text.document import Document
 from trilens.text.passages import split_passages
@@ -136,8 +136,10 @@ class Writer:
         try:
             with clear_errors(self._root):
                 self._flush()
-                if len(self._segments) > 1 or self._live_rows() != [segment.rows for segment in self._segments]:
-                    self._merge(slice(0, len(self._segments)))
+                live = self._live_rows()
+                for run in choose_all(live):
+                    if len(live[run]) > 1 or live[run] != [segment.rows for segment in self._segments[run]]:
+                        self._merge(run)
                 self._finish(vacuum=True)
         except BaseException:
             self.rollback()

@@ -1,0 +1,34 @@
+"""Rows by inner product, with scores that depend on nothing but the two vectors."""
+
+import numpy as np
+
+from trilens.kernels.compile import kernel
+from trilens.kernels.topk import Floats, Rows, offer
+
+
+@kernel
+def inner_product(first: Floats, second: Floats) -> float:
+    """In one fixed order, so that equal vectors get equal scores: BLAS adds up the edges of a matrix differently."""
+    total = 0.0
+    for i in range(len(first)):
+        total += np.float64(first[i]) * second[i]
+    return total
+
+
+@kernel
+def offer_vectors(
+    rough: Floats, queries: Floats, vectors: Floats, candidates: Rows, first_row: int, scores: Floats, rows: Rows
+) -> None:
+    """Offer first_row + candidates[i] (-1 where there is none) for vector i, if its rough score (queries, n) may do.
+
+    A rough score is off by at most dims * 2**-23 * |query| * |vector|.
+    """
+    lengths = np.empty(len(vectors), np.float32)
+    for i in range(len(vectors)):
+        lengths[i] = np.sqrt(inner_product(vectors[i], vectors[i]))
+    for query in range(len(queries)):
+        margin = queries.shape[1] * 2.0**-23 * np.sqrt(inner_product(queries[query], queries[query]))
+        for i in range(len(vectors)):
+            if candidates[i] >= 0 and rough[query, i] + margin * lengths[i] >= scores[query, 0]:
+                score = float(np.float32(inner_product(queries[query], vectors[i])))
+                offer(scores[query], rows[query], score, first_row + candidates[i])
