@@ -64,7 +64,8 @@ def quality() -> str:
     found = newest("quality", "dataset", "system")
     datasets = list(dict.fromkeys(dataset for dataset, _ in found))
     systems = list(dict.fromkeys(system for _, system in found))
-    lines = [[system, *(f"{found[name, system]['nDCG@10']:.3f}" for name in datasets)] for system in systems]
+    cells = {key: f"{row['nDCG@10']:.3f}" for key, row in found.items()}
+    lines = [[system, *(cells.get((name, system), "") for name in datasets)] for system in systems]
     return markdown(["nDCG@10", *datasets], lines)
 
 

@@ -301,6 +301,26 @@ def test_many_conditions_work_or_are_refused(collection: Collection, documents: 
         assert found == {document.doc_id for document in documents if holds(document.metadata, where)}
 
 
+@pytest.mark.parametrize("place", [0, -1])
+@pytest.mark.parametrize("width", [4, 64])
+@pytest.mark.parametrize("depth", [3, 6, DEEPEST])
+def test_wide_and_deep_filters_work_or_are_refused(
+    collection: Collection, documents: list[Document], depth: int, width: int, place: int
+) -> None:
+    where: dict[str, Any] = {"n": 1}
+    for _ in range(depth):
+        conditions = [{"n": 100 + number} for number in range(width)]
+        conditions[place] = where
+        where = {"$or": conditions}
+    try:
+        found = {hit.doc_id for hit in collection.search(["word"], len(documents), where=where)[0]}
+    except BadFilter as error:
+        assert depth > 3
+        assert "\n" not in str(error)
+    else:
+        assert found == {document.doc_id for document in documents if holds(document.metadata, where)}
+
+
 @pytest.fixture(scope="module")
 def documents() -> list[Document]:
     """Metadata of every shape, drawn once."""

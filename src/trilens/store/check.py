@@ -7,13 +7,14 @@ from pathlib import Path
 
 import numpy as np
 
+from trilens.errors import CollectionDamaged
 from trilens.store.catalog import FILE_NAME, Catalog, SegmentRecord, has_moved_on, text_hash
 from trilens.store.segment import FOLDER, Rows, checksum, is_ours
 from trilens.text.passages import split_passages
 
 BytesDone = Callable[[int], None]
 Span = tuple[int, int]
-TRIES = 10
+TRIES = 100
 NO_MORE: tuple[int, list[Span]] = (1 << 63, [])
 
 
@@ -55,6 +56,8 @@ def _check_commit(root: Path, report_bytes: BytesDone) -> tuple[int, Report]:
         _check_strangers(root, records, report)
         if not report.problems:
             _check_documents(root, catalog, records, report)
+    except (FileNotFoundError, CollectionDamaged) as error:
+        report.problems.append(str(error))
     finally:
         catalog.close()
     return commit, report
