@@ -170,6 +170,22 @@ def test_opening_again_keeps_what_the_first_connection_holds(root: Path) -> None
         assert len(held) == DOCUMENTS + 1
 
 
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="open files can be counted on Linux only")
+def test_snapshots_that_nobody_holds_let_go_of_their_files(root: Path) -> None:
+    def open_files() -> int:
+        links = (Path("/proc/self/fd") / name for name in os.listdir("/proc/self/fd"))
+        return sum(str(root) in os.readlink(link) for link in links if link.is_symlink())
+
+    with Collection.open(root) as held:
+        look(held)
+        before = open_files()
+        for _ in range(5):
+            held.refresh()
+            look(held)
+        assert open_files() == before > 0
+    assert open_files() == 0
+
+
 def test_threads_may_search_while_another_refreshes(root: Path) -> None:
     with reader("share", root, LAST) as process:
         write_generations(root, 1, LAST)

@@ -42,7 +42,7 @@ def check_collection(root: Path, report_bytes: BytesDone = lambda count: None) -
 
 def _check_commit(root: Path, report_bytes: BytesDone) -> tuple[int, Report]:
     """The number of the last commit, and what is wrong with it."""
-    report = Report()
+    commit, report = -1, Report()
     catalog = Catalog.open(root)
     try:
         catalog.begin()
