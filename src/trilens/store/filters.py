@@ -10,6 +10,7 @@ field that is absent matches only $ne, $nin, $not and {"$exists": false}.
 
 import json
 from collections.abc import Callable, Mapping
+from itertools import accumulate
 from typing import Any
 
 from trilens.errors import BadFilter
@@ -20,9 +21,11 @@ Sql = tuple[str, list[Value]]
 COMPARISONS = {"$eq": "=", "$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "<="}
 OPERATORS = ("$eq", "$ne", "$gt", "$gte", "$lt", "$lte", "$in", "$nin", "$exists", "$not")
 LOGIC = ("$and", "$or", "$not")
-DEEPEST = 16  # SQLite's parser gives up at about 22
+DEEPEST = 16
+MOST_BRACKETS = 24  # within each other; SQLite's parser gives up at 28
 SAFE_INTEGER = 1 << 63
 MOST_VALUES = 30_000  # SQLite takes 32,766
+LONGEST_CHAIN = 24  # SQLite takes an expression 1,000 deep, and each link of a chain counts
 
 
 def parse_filter(text: str) -> dict[str, Any]:
@@ -37,6 +40,7 @@ def parse_filter(text: str) -> dict[str, Any]:
 
 
 EXAMPLE = '{"year": {"$gte": 2020}, "lang": "en"}'
+TOO_DEEP = f"filter is nested too deep; expected at most {DEEPEST} levels, fewer where one has over {LONGEST_CHAIN} conditions"
 
 
 def to_sql(where: Mapping[str, Any], depth: int = 0) -> Sql:
@@ -44,9 +48,11 @@ def to_sql(where: Mapping[str, Any], depth: int = 0) -> Sql:
     if not isinstance(where, Mapping):
         raise BadFilter(f"filter is {where!r}; expected an object such as {EXAMPLE}")
     if depth > DEEPEST:
-        raise BadFilter(f"filter is nested deeper than {DEEPEST} levels; expected a simpler one")
+        raise BadFilter(TOO_DEEP)
     parts = [_clause(key, value, depth) for key, value in where.items()]
     condition, values = _join("AND", parts, empty="1")
+    if depth == 0 and _brackets(condition) > MOST_BRACKETS:
+        raise BadFilter(TOO_DEEP)
     if len(values) > MOST_VALUES:
         raise BadFilter(f"filter has more than {MOST_VALUES // 5:,} conditions; expected fewer: use $in for a list of values")
     return condition, values
@@ -76,7 +82,7 @@ def _field(key: str, value: Any, depth: int) -> Sql:
     if not value:
         raise BadFilter(f"the condition on {key!r} is empty; expected an operator: {', '.join(OPERATORS)}")
     if depth > DEEPEST:
-        raise BadFilter(f"filter is nested deeper than {DEEPEST} levels; expected a simpler one")
+        raise BadFilter(TOO_DEEP)
     parts = []
     for operator, operand in value.items():
         if operator not in OPERATORS:
@@ -150,14 +156,20 @@ def _negate(sql: Sql) -> Sql:
 
 
 def _join(word: str, parts: list[Sql], empty: str) -> Sql:
-    """The parts joined as a balanced tree, since SQLite limits how deep a condition may go."""
+    """The parts joined as a tree of long chains: SQLite's parser limits the brackets, its planner the length of a chain."""
     if not parts:
         return empty, []
     while len(parts) > 1:
-        pairs = [parts[i : i + 2] for i in range(0, len(parts), 2)]
-        parts = [_pair(word, *pair) if len(pair) == 2 else pair[0] for pair in pairs]
+        parts = [_chain(word, parts[i : i + LONGEST_CHAIN]) for i in range(0, len(parts), LONGEST_CHAIN)]
     return parts[0]
 
 
-def _pair(word: str, first: Sql, second: Sql) -> Sql:
-    return f"({first[0]} {word} {second[0]})", first[1] + second[1]
+def _chain(word: str, parts: list[Sql]) -> Sql:
+    if len(parts) == 1:
+        return parts[0]
+    return f"({f' {word} '.join(part[0] for part in parts)})", [value for part in parts for value in part[1]]
+
+
+def _brackets(condition: str) -> int:
+    """How many brackets are open at most."""
+    return max(accumulate((mark == "(") - (mark == ")") for mark in condition))
