@@ -51,6 +51,7 @@ class Bm25Part:
     frequencies: NDArray[np.int32]
     cell_ptr: NDArray[np.int64]
     cells: NDArray[np.int64]
+    bests: NDArray[np.uint64]
     postings: NDArray[np.uint16]
     counts: NDArray[np.uint32]
 
@@ -60,7 +61,7 @@ class Bm25Part:
     @staticmethod
     def open(folder: Path) -> "Bm25Part":
         """Map a part that `Bm25Lens` wrote."""
-        names = ("lengths", "frequencies", "cell_ptr", "cells", "postings", "counts")
+        names = ("lengths", "frequencies", "cell_ptr", "cells", "bests", "postings", "counts")
         arrays = [open_array(folder, name) for name in names]
         average_length = float(open_array(folder, "average_length"))
         return Bm25Part(average_length, Vocabulary.open(folder), *arrays)
@@ -123,9 +124,10 @@ class Bm25Lens:
         average = _average(int(lengths.sum(dtype=np.int64)), len(lengths))
         cell_ptr = count_cells(lists, rows)
         cells = create_array(folder, "cells", np.int64, (int(cell_ptr[-1]),))
+        bests = create_array(folder, "bests", np.uint64, cells.shape)
         postings = create_array(folder, "postings", np.uint16, (len(rows),))
         to_counts = create_array(folder, "counts", counts.dtype, (len(rows),))
-        fill_cells(lists, rows, counts, _norms(self.config, lengths, average), cells, postings, to_counts)
+        fill_cells(lists, rows, counts, _norms(self.config, lengths, average), cells, bests, postings, to_counts)
         save_arrays(folder, lengths=lengths, cell_ptr=cell_ptr, frequencies=np.diff(lists).astype(np.int32))
         save_arrays(folder, average_length=np.array(average))
         vocabulary.save(folder)
@@ -194,6 +196,7 @@ class Bm25Searcher:
             stretch,
             part.cell_ptr,
             part.cells,
+            part.bests,
             part.postings,
             part.counts,
             self._norms[i],

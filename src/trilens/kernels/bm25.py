@@ -1,29 +1,49 @@
 """BM25 top-k over windowed inverted lists that never looks at rows which cannot enter the top k.
 
 Block-max pruning (Mallia et al. 2024) with MaxScore (Turtle & Flood 1995) inside: first the cells of the query's terms give
-each window the most that a row in it could score; the most promising windows are searched first, so that the k-th score is high
-early; then the others, passing over those that cannot reach it. Inside a window the terms that cannot lift a row over the
-k-th score on their own are only looked up for rows that the other terms brought up. Bounds decide only who is looked at. The
-score itself is always summed in the order of the query's terms, so that equal documents get equal scores.
+each block of rows the most that a row in it could score; the windows with the most promising blocks are searched first, so that
+the k-th score is high early; then the others, passing over those that cannot reach it, and inside a window over its blocks that
+cannot. The terms that cannot lift a row over the k-th score on their own are only looked up for rows that the other terms
+brought up. Bounds decide only who is looked at. The score itself is always summed in the order of the query's terms, so that
+equal documents get equal scores.
 """
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trilens.kernels.compile import inline_kernel, kernel
-from trilens.kernels.postings import STEPS, WINDOW, cell_best, cell_size, cell_start, cell_window
+from trilens.kernels.postings import BLOCK, BLOCKS, STEPS, WINDOW, cell_best, cell_size, cell_start, cell_window
 from trilens.kernels.prefetch import prefetch
 from trilens.kernels.topk import offer
 
 SEEDS = 32  # windows searched first
-SCAN = 8  # reading through this many postings costs as much as looking one up
+SCAN = 16  # reading through this many postings costs as much as looking one up
 AHEAD = 8  # windows whose postings are being fetched while one is searched
 
 Ints = NDArray[np.int64]
 Postings = NDArray[np.uint16]
+Bests = NDArray[np.uint64]
 Counts = NDArray[np.uint32]
 Floats = NDArray[np.float32]
 Mask = NDArray[np.bool_]
+
+
+@inline_kernel
+def add_bests(bests: np.uint64, unit: np.float32, bounds: Floats) -> None:
+    """Add `unit` times each of the eight bytes to the bounds of a window's blocks.
+
+    All sums come before all writes: so the compiler sees that it may compute the eight at once.
+    """
+    sum0 = bounds[0] + unit * np.float32(np.int32(bests & 255))
+    sum1 = bounds[1] + unit * np.float32(np.int32((bests >> 8) & 255))
+    sum2 = bounds[2] + unit * np.float32(np.int32((bests >> 16) & 255))
+    sum3 = bounds[3] + unit * np.float32(np.int32((bests >> 24) & 255))
+    sum4 = bounds[4] + unit * np.float32(np.int32((bests >> 32) & 255))
+    sum5 = bounds[5] + unit * np.float32(np.int32((bests >> 40) & 255))
+    sum6 = bounds[6] + unit * np.float32(np.int32((bests >> 48) & 255))
+    sum7 = bounds[7] + unit * np.float32(np.int32((bests >> 56) & 255))
+    bounds[0], bounds[1], bounds[2], bounds[3] = sum0, sum1, sum2, sum3
+    bounds[4], bounds[5], bounds[6], bounds[7] = sum4, sum5, sum6, sum7
 
 
 @kernel
@@ -33,15 +53,17 @@ def bound_windows(
     stretch: float,
     cell_ptr: Ints,
     cells: Ints,
+    bests: Bests,
+    block_bounds: Floats,
     bounds: Floats,
     found: Ints,
     limits: Floats,
     most: Floats,
 ) -> None:
-    """Add up, for each window, the most that the terms can give a row in it.
+    """Add up the most that the terms can give a row, for each block and, the highest of its blocks, for each window.
 
     Also fills, for each term, its cell in each window (`found`, 0 where it has none), the most it can give by impact
-    (`limits`), and the most it can give anywhere (`most`).
+    (`limits`), and the most it can give anywhere (`most`). `block_bounds` (windows, BLOCKS) is zero on entry.
     """
     for t in range(len(terms)):
         # Impacts hold for the average length at build time; `stretch` makes them valid for a larger one.
@@ -49,11 +71,17 @@ def bound_windows(
             best = np.float32(impact) / STEPS
             limits[t, impact] = weights[t] * best * stretch / (1 + best * (stretch - 1))
         highest = 0
-        for cell in cells[cell_ptr[terms[t]] : cell_ptr[terms[t] + 1]]:
-            bounds[cell_window(cell)] += limits[t, cell_best(cell)]
-            found[t, cell_window(cell)] = cell
-            highest = max(highest, cell_best(cell))
+        unit = np.float32(weights[t] * stretch / STEPS)
+        for at in range(cell_ptr[terms[t]], cell_ptr[terms[t] + 1]):
+            window = cell_window(cells[at])
+            found[t, window] = cells[at]
+            highest = max(highest, cell_best(cells[at]))
+            add_bests(bests[at], unit, block_bounds[window])
         most[t] = limits[t, highest]
+    for window in range(len(bounds)):
+        bounds[window] = 0
+        for block in range(BLOCKS):
+            bounds[window] = max(bounds[window], block_bounds[window, block])
 
 
 @inline_kernel
@@ -88,6 +116,7 @@ def search_window(
     slack: np.float32,
     weights: Floats,
     order: Ints,
+    block_bounds: Floats,
     found: Ints,
     limits: Floats,
     postings: Postings,
@@ -98,12 +127,15 @@ def search_window(
     first_row: int,
     here: Ints,
     caps: Floats,
+    live: Floats,
     sums: Floats,
     touched: NDArray[np.int32],
     heap_scores: Floats,
     heap_rows: Ints,
 ) -> None:
     """Offer every row of one window that can enter the heap. `sums` (WINDOW,) is zero on entry and on return."""
+    for block in range(BLOCKS):
+        live[block] = block_bounds[block] * slack > heap_scores[0]
     # The terms that stand in this window, weakest first: their numbers in `here`, the most each can give in `caps`.
     n = 0
     weak, below = 0, np.float32(0)
@@ -122,9 +154,10 @@ def search_window(
         cell = found[t, window]
         for at in range(cell_start(cell), cell_start(cell) + cell_size(cell)):
             place, impact = postings[at] >> 8, postings[at] & 255
+            possible = live[place // BLOCK]
             touched[count] = place
-            count += sums[place] == 0
-            sums[place] += limits[t, impact]
+            count += (possible > 0) & (sums[place] == 0)
+            sums[place] += limits[t, impact] * possible
     count = keep_possible(count, below, heap_scores[0], slack, sums, touched)
     for i in range(weak - 1, -1, -1):
         if count == 0:
@@ -203,6 +236,7 @@ def search(
     stretch: float,
     cell_ptr: Ints,
     cells: Ints,
+    bests: Bests,
     postings: Postings,
     counts: Counts,
     norms: Floats,
@@ -219,6 +253,8 @@ def search(
     """
     longest = np.max(query_ptr[1:] - query_ptr[:-1])
     bounds = np.empty((len(norms) + WINDOW - 1) // WINDOW, np.float32)
+    block_bounds = np.empty((len(bounds), BLOCKS), np.float32)
+    live = np.empty(BLOCKS, np.float32)
     found = np.empty((longest, len(bounds)), np.int64)
     limits = np.empty((longest, 256), np.float32)
     most, caps = np.empty(longest, np.float32), np.empty(longest, np.float32)
@@ -239,9 +275,9 @@ def search(
         # Bounds are rounded sums, the worse the longer: never let rounding hide a winner.
         slack = np.float32(1 + 2e-7 * (n + 50))
         scores, rows = heap_scores[query], heap_rows[query]
-        bounds[:] = 0
+        block_bounds[:] = 0
         found[:n] = 0
-        bound_windows(terms, weights, stretch, cell_ptr, cells, bounds, found, limits, most)
+        bound_windows(terms, weights, stretch, cell_ptr, cells, bests, block_bounds, bounds, found, limits, most)
         order = np.argsort(most[:n])
         if filtered:
             for window in range(len(bounds)):
@@ -261,6 +297,7 @@ def search(
                     slack,
                     weights,
                     order,
+                    block_bounds[window],
                     found,
                     limits,
                     postings,
@@ -271,6 +308,7 @@ def search(
                     first_row,
                     here,
                     caps,
+                    live,
                     sums,
                     touched,
                     scores,

@@ -6,6 +6,7 @@ by window, and in a window term by term, so that all a query needs of a window i
 
     window << 48 | highest impact << 40 | (number of postings - 1) << 32 | position of its first posting
 
+and beside it `bests`: the highest impact in each block of 32 rows of the window, the first block in the lowest byte.
 A posting is 16 bits: the place of the row in its window above, the impact below. The impact is the saturated count
 count / (count + norm) in 255ths, rounded up and so at least 1: enough to decide who can win without looking at lengths.
 `counts` beside it is read only for the few rows whose exact score is needed.
@@ -17,12 +18,15 @@ from numpy.typing import NDArray
 from trilens.kernels.compile import inline_kernel, kernel
 
 WINDOW = 256
+BLOCK = 32
+BLOCKS = WINDOW // BLOCK
 MOST_ROWS = WINDOW << 15
 STEPS = np.float32(255)
 
 Ints = NDArray[np.int64]
 Rows = NDArray[np.int32]
 Postings = NDArray[np.uint16]
+Bests = NDArray[np.uint64]
 Counts = NDArray[np.uint32]
 Floats = NDArray[np.float32]
 Mask = NDArray[np.bool_]
@@ -85,7 +89,7 @@ def count_cells(lists: Ints, rows: Rows) -> Ints:
 
 @kernel
 def fill_cells(
-    lists: Ints, rows: Rows, counts: Counts, norms: Floats, cells: Ints, postings: Postings, to_counts: Counts
+    lists: Ints, rows: Rows, counts: Counts, norms: Floats, cells: Ints, bests: Bests, postings: Postings, to_counts: Counts
 ) -> None:
     """Write the cells of the given lists, and their postings and counts in the order of windows."""
     cursor = np.zeros(len(norms) // WINDOW + 2, np.int64)
@@ -101,11 +105,16 @@ def fill_cells(
                 window, best = row // WINDOW, 0
                 start = cursor[window]
                 cell += 1
+                bests[cell] = 0
             count = np.float32(counts[at])
             impact = int(np.ceil(count / (count + norms[row]) * STEPS))
             best = max(best, impact)
+            place = row - window * WINDOW
+            byte = np.uint64(place // BLOCK * 8)
+            more = impact - int(bests[cell] >> byte & np.uint64(255))
+            bests[cell] += np.uint64(max(more, 0)) << byte
             to = cursor[window]
-            postings[to], to_counts[to] = (row - window * WINDOW) << 8 | impact, counts[at]
+            postings[to], to_counts[to] = place << 8 | impact, counts[at]
             cursor[window] = to + 1
             cells[cell] = window << 48 | best << 40 | (to - start) << 32 | start
 
