@@ -7,6 +7,8 @@
 `--texts` (JSON lines with a "text" each, none of them from a test set). Fixed ranges make a vector independent of the
 batch that its text was encoded in. `int8-weights` only stores in 8 bits, `float32` in 32; neither needs texts. The same
 input on the same machine gives the same bytes. Needs `pip install trilens[model]`.
+
+`--multi-dims` adds an untrained `multi` head: the token states projected on their principal components over `--texts`.
 """
 
 import argparse
@@ -21,11 +23,12 @@ import onnx
 import onnxruntime
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
+from pydantic import ValidationError
 from safetensors.numpy import load_file
 from tokenizers import Tokenizer
 
-from trilens.encode.families import family_of
-from trilens.encode.folder import CONFIG_FILE, TOKENIZER_FILE, ModelConfig
+from trilens.encode.families import Family, family_of
+from trilens.encode.folder import CONFIG_FILE, TOKENIZER_FILE, ModelConfig, MultiHead, first_fault
 
 Floats = NDArray[np.float32]
 
@@ -62,6 +65,14 @@ class Range:
         """What is left of `rows` after the conversion, still divided by `smooth`."""
         levels = np.clip(np.rint(rows / self.smooth / self.scale) + self.zero, 0, 255)
         return np.asarray((levels - self.zero) * self.scale, np.float32)
+
+
+@dataclass(frozen=True)
+class Projection:
+    """The `multi` head: a matrix (hidden, dims) for the token states, and whether its products get length 1."""
+
+    weight: Floats
+    normalised: bool
 
 
 def round_columns(weight: Floats, levels: int) -> tuple[NDArray[np.int8], Floats]:
@@ -103,8 +114,10 @@ class Bert:
 class Graph:
     """Writes the encoder as ONNX nodes. Products that `ranges` names compute in 8 bits, all others in float32."""
 
-    def __init__(self, bert: Bert, pooling: str, precision: str, ranges: Mapping[str, Range]) -> None:
-        self.bert, self.pooling, self.precision, self.ranges = bert, pooling, precision, ranges
+    def __init__(
+        self, bert: Bert, pooling: str, precision: str, ranges: Mapping[str, Range], multi: Projection | None = None
+    ) -> None:
+        self.bert, self.pooling, self.precision, self.ranges, self.multi = bert, pooling, precision, ranges, multi
         self.nodes: list[onnx.NodeProto] = []
         self.constants: dict[str, onnx.TensorProto] = {}
         self.inputs: dict[str, str] = {}  # of each matrix product
@@ -129,9 +142,12 @@ class Graph:
         for layer in range(self.bert.layers):
             states = self.layer(states, mask, layer)
         self.pool(states)
+        self.states = states
         ids = [helper.make_tensor_value_info(name, TensorProto.INT64, ["texts", "tokens"]) for name in INPUTS]
         dense = helper.make_tensor_value_info("dense", TensorProto.FLOAT, ["texts", self.bert.dim])
         inner = [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["texts", "tokens", None]) for name in outputs]
+        if self.multi is not None:
+            inner.append(self.project(states, self.multi))
         graph = helper.make_graph(self.nodes, "encoder", ids, [dense, *inner], list(self.constants.values()))
         opsets = [helper.make_opsetid("", OPSET), helper.make_opsetid(CONTRIB, 1)]
         model = helper.make_model(graph, opset_imports=opsets, ir_version=IR_VERSION, producer_name="trilens")
@@ -238,9 +254,22 @@ class Graph:
             kept = self.add("Cast", ["attention_mask"], "kept", to=TensorProto.FLOAT)
             kept = self.add("Unsqueeze", [kept, second], "kept.row")
             pooled = self.add("Squeeze", [self.add("MatMul", [kept, states], "pooled.row"), second], "pooled")
-        length = self.add("ReduceL2", [pooled], "pooled.length", axes=[-1], keepdims=1)
-        length = self.add("Max", [length, self.constant("tiny", 1e-12, np.float32)], "pooled.divisor")
-        self.add("Div", [pooled, length], "dense")
+        self.normalise(pooled, "dense")
+
+    def project(self, states: str, head: Projection) -> onnx.ValueInfoProto:
+        """The `multi` head: each token state in fewer dimensions."""
+        weight = self.constant("multi.weight", head.weight, np.float32)
+        if head.normalised:
+            self.normalise(self.add("MatMul", [states, weight], "multi.x"), "multi")
+        else:
+            self.add("MatMul", [states, weight], "multi")
+        return helper.make_tensor_value_info("multi", TensorProto.FLOAT, ["texts", "tokens", head.weight.shape[1]])
+
+    def normalise(self, vectors: str, name: str) -> str:
+        """The vectors at length 1."""
+        length = self.add("ReduceL2", [vectors], f"{name}.length", axes=[-1], keepdims=1)
+        length = self.add("Max", [length, self.constant("tiny", 1e-12, np.float32)], f"{name}.divisor")
+        return self.add("Div", [vectors, length], name)
 
 
 INPUTS = ("input_ids", "attention_mask")
@@ -273,6 +302,19 @@ def calibrate(bert: Bert, pooling: str, texts: list[list[int]]) -> dict[str, Ran
     return {name: choose_range(np.concatenate(kept[graph.inputs[name]]), weights[name]) for name in names}
 
 
+def principal(bert: Bert, pooling: str, texts: list[list[int]], dims: int) -> Floats:
+    """The projection (hidden, dims) that keeps most of the inner products between the token states of the texts."""
+    graph = Graph(bert, pooling, "float32", {})
+    graph.model()
+    moments = np.zeros((bert.dim, bert.dim))
+    for (states,) in run_one(Graph(bert, pooling, "float32", {}).model([graph.states]), texts, [graph.states]):
+        tokens = states[0] / np.linalg.norm(states[0], axis=1, keepdims=True)
+        moments += tokens.T.astype(np.float64) @ tokens
+    vectors = np.linalg.eigh(moments)[1][:, ::-1][:, :dims]
+    signs = np.sign(vectors[np.abs(vectors).argmax(axis=0), np.arange(dims)])  # eigenvectors are known up to their sign
+    return np.asarray(vectors * signs, np.float32)
+
+
 def choose_range(rows: Floats, weight: Floats) -> Range:
     """Of the smoothing strengths the one whose 8-bit product comes nearest to the exact one."""
     exact = rows @ weight
@@ -297,10 +339,79 @@ def read_tokenizer(folder: Path) -> dict[str, Any]:
 def read_texts(file: Path | None, tokenizer: str) -> list[list[int]]:
     """Token ids of the calibration texts, cut to a moderate length."""
     if file is None:
-        raise SystemExit("--precision int8 needs --texts FILE with some hundred texts; or choose --precision int8-weights")
+        raise SystemExit("--precision int8 and --multi-dims need --texts FILE with some hundred texts")
     texts = [json.loads(line)["text"] for line in file.read_text(encoding="utf-8").splitlines()]
     encoded = (encoding.ids for encoding in Tokenizer.from_str(tokenizer).encode_batch(texts))
     return [ids if len(ids) <= CALIBRATION_TOKENS else [*ids[: CALIBRATION_TOKENS - 1], ids[-1]] for ids in encoded]
+
+
+def add_multi_options(parser: argparse.ArgumentParser) -> None:
+    """An option for each field of `MultiHead`; one that is not given is None, so that the family decides."""
+    group = parser.add_argument_group(
+        "multi head", "Not given: as the model family has it, else as an untrained head needs it."
+    )
+    group.add_argument("--multi-dims", dest="dim", type=int, help="make an untrained multi head of this many dimensions")
+    flag = argparse.BooleanOptionalAction
+    group.add_argument("--normalised", action=flag, help="token vectors of length 1")
+    group.add_argument("--query-tokens", type=int, help="fill queries up to this many tokens with the mask token")
+    group.add_argument("--mask-token", help="such as [MASK]")
+    group.add_argument("--attend-to-mask", action=flag, help="let the other tokens see the mask tokens")
+    group.add_argument("--query-marker", help="token after the opening one of queries, such as [unused0]")
+    group.add_argument("--doc-marker", help="token after the opening one of documents, such as [unused1]")
+    group.add_argument("--skip-punctuation", action=flag, help="no vectors for the punctuation of documents")
+    group.add_argument("--skip-special", action=flag, help="no vectors for the opening and closing tokens")
+    group.add_argument("--skip-first", action=flag, help="no vector for the opening token")
+
+
+def multi_head(options: argparse.Namespace, family: Family, tokenizer: str) -> MultiHead | None:
+    """The description of the multi head, or None when none was asked for."""
+    given = {name: getattr(options, name) for name in MultiHead.model_fields if getattr(options, name) is not None}
+    if options.dim is None:
+        if given:
+            raise SystemExit(f"{', '.join(given)} were given, but no multi head is made without --multi-dims; give it as well")
+        return None
+    defaults = {"normalised": True, "skip_punctuation": True, "skip_special": True}
+    if family.multi is not None:
+        defaults = family.multi.model_dump()
+    head = MultiHead(**defaults | given)
+    vocabulary = Tokenizer.from_str(tokenizer)
+    for token in (head.mask_token, head.query_marker, head.doc_marker):
+        if token is not None and vocabulary.token_to_id(token) is None:
+            raise SystemExit(f"{token!r} is not in the vocabulary of {options.folder}; name a token that is")
+    return head
+
+
+def configure(options: argparse.Namespace, bert: Bert, tokenizer: str) -> ModelConfig:
+    """What `trilens.json` will say."""
+    family, longest = family_of(options.target.name), bert.config["max_position_embeddings"]
+    multi = multi_head(options, family, tokenizer)
+    if multi and multi.dim > bert.dim:
+        raise SystemExit(f"--multi-dims is {multi.dim}; expected at most the {bert.dim} of the token states")
+    return ModelConfig(
+        name=options.target.name,
+        heads=["dense"] if multi is None else ["dense", "multi"],
+        dim=bert.dim,
+        pooling=family.pooling,
+        query_prefix=family.query_prefix,
+        doc_prefix=family.doc_prefix,
+        max_query_tokens=min(family.max_query_tokens, longest),
+        max_doc_tokens=min(family.max_doc_tokens, longest),
+        multi=multi,
+        precision=options.precision,
+        licence=options.licence,
+        source=options.source,
+    )
+
+
+def make_graph(bert: Bert, config: ModelConfig, texts: Path | None, tokenizer: str) -> Graph:
+    """The graph of a folder with this configuration, fitted to the texts where it needs them."""
+    ranges: dict[str, Range] = {}
+    if config.precision == "int8":
+        ranges = calibrate(bert, config.pooling, read_texts(texts, tokenizer))
+    if config.multi is None:
+        return Graph(bert, config.pooling, config.precision, ranges)
+    weight = principal(bert, config.pooling, read_texts(texts, tokenizer), config.multi.dim)
+    return Graph(bert, config.pooling, config.precision, ranges, Projection(weight, config.multi.normalised))
 
 
 def main() -> None:
@@ -309,32 +420,21 @@ def main() -> None:
     parser.add_argument("folder", type=Path, help="Hugging Face folder: config.json, model.safetensors, tokenizer.json")
     parser.add_argument("target", type=Path, help="model folder to write; its name becomes the model's name")
     parser.add_argument("--precision", choices=("int8", "int8-weights", "float32"), default="int8")
-    parser.add_argument("--texts", type=Path, help="calibration texts for int8")
+    parser.add_argument("--texts", type=Path, help="calibration texts for int8 and for the multi head")
     parser.add_argument("--licence", required=True)
     parser.add_argument("--source", required=True, help="where the weights come from")
+    add_multi_options(parser)
     options = parser.parse_args()
-    bert, family = Bert(options.folder), family_of(options.target.name)
+    bert = Bert(options.folder)
     tokenizer = json.dumps(read_tokenizer(options.folder), ensure_ascii=False, separators=(",", ":"))
-    ranges: dict[str, Range] = {}
-    if options.precision == "int8":
-        ranges = calibrate(bert, family.pooling, read_texts(options.texts, tokenizer))
-    longest = bert.config["max_position_embeddings"]
-    config = ModelConfig(
-        name=options.target.name,
-        heads=["dense"],
-        dim=bert.dim,
-        pooling=family.pooling,
-        query_prefix=family.query_prefix,
-        doc_prefix=family.doc_prefix,
-        max_query_tokens=min(family.max_query_tokens, longest),
-        max_doc_tokens=min(family.max_doc_tokens, longest),
-        precision=options.precision,
-        licence=options.licence,
-        source=options.source,
-    )
+    try:
+        config = configure(options, bert, tokenizer)
+    except ValidationError as error:
+        raise SystemExit(f"these options do not go together: {first_fault(error)}") from error
+    graph = make_graph(bert, config, options.texts, tokenizer)
     options.target.mkdir(parents=True, exist_ok=True)
     weights = "model.onnx" if options.precision == "float32" else "model.int8.onnx"
-    (options.target / weights).write_bytes(Graph(bert, family.pooling, options.precision, ranges).model())
+    (options.target / weights).write_bytes(graph.model())
     (options.target / TOKENIZER_FILE).write_text(tokenizer + "\n", encoding="utf-8")
     (options.target / CONFIG_FILE).write_text(config.model_dump_json(indent=2) + "\n", encoding="utf-8")
 

@@ -44,3 +44,34 @@ def test_unknown_names_fall_back_to_no_prefix() -> None:
 def test_every_fragment_can_be_reached() -> None:
     for fragment, family in FAMILIES:
         assert family_of(f"org/x-{fragment}x").name == family.name
+
+
+@pytest.mark.parametrize(
+    ("name", "lengths", "dim", "normalised"),
+    [
+        ("colbert-ir/colbertv2.0", (32, 220), 128, True),
+        ("google/xtr-base-en", (512, 512), 128, True),
+        ("my/colxtr-onestage", (32, 180), 128, False),
+        ("BAAI/bge-m3", (512, 8192), 1024, True),
+    ],
+)
+def test_published_models_of_token_vectors(name: str, lengths: tuple[int, int], dim: int, normalised: bool) -> None:
+    found = family_of(name)
+    assert (found.max_query_tokens, found.max_doc_tokens) == lengths
+    assert found.multi is not None
+    assert (found.multi.dim, found.multi.normalised) == (dim, normalised)
+
+
+def test_only_colbert_marks_and_fills() -> None:
+    heads = {family.name: family.multi for _, family in FAMILIES if family.multi is not None}
+    colbert = heads["colbertv2"]
+    assert (colbert.query_marker, colbert.doc_marker) == ("[unused0]", "[unused1]")
+    assert (colbert.query_tokens, colbert.mask_token, colbert.attend_to_mask) == (32, "[MASK]", False)
+    assert colbert.skip_punctuation
+    assert [name for name, head in heads.items() if head.query_tokens or head.query_marker] == ["colbertv2"]
+    assert [name for name, head in heads.items() if head.skip_first] == ["bge-m3"]
+
+
+def test_families_of_one_vector_have_no_multi_head() -> None:
+    assert family_of("all-MiniLM-L6-v2").multi is None
+    assert family_of("extractor").multi is None

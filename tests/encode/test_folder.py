@@ -7,6 +7,7 @@ import pytest
 from trilens.encode.folder import (
     ModelConfig,
     ModelFolder,
+    MultiHead,
     bundled_models,
     fingerprint_model,
     read_config,
@@ -15,6 +16,7 @@ from trilens.encode.folder import (
 from trilens.errors import BadModel
 
 NAME, BUNDLED = next(iter(bundled_models().items()))
+MULTI = {"dim": 8, "normalised": True, "skip_punctuation": True, "skip_special": True}
 
 
 def small_copy(target: Path, **changes: object) -> Path:
@@ -30,7 +32,7 @@ def small_copy(target: Path, **changes: object) -> Path:
 def test_bundled_model_is_complete_and_small() -> None:
     folder = ModelFolder.open(BUNDLED)
     assert folder.config.name == NAME
-    assert folder.config.heads == ["dense"]
+    assert folder.config.heads == ["dense", "multi"]
     assert folder.weights.name == "model.int8.onnx"
     assert {"LICENSE", "README.md"} <= {file.name for file in BUNDLED.iterdir()}
     assert sum(file.stat().st_size for file in BUNDLED.iterdir()) < 36e6
@@ -73,6 +75,13 @@ def test_a_missing_file_is_named(tmp_path: Path, file: str) -> None:
         ({"heads": []}, "heads"),
         ({"heads": ["colour"]}, "heads"),
         ({"precision": "int3"}, "precision"),
+        ({"multi": None}, r"multi: is missing, but heads is \['dense', 'multi'\]"),
+        ({"heads": ["dense"]}, r"multi: is given, but heads is \['dense'\]"),
+        ({"multi": {**MULTI, "dims": 3}}, r"multi\.dims"),
+        ({"multi": {**MULTI, "dim": 0}}, r"multi\.dim"),
+        ({"multi": {**MULTI, "normalised": 1}}, r"multi\.normalised"),
+        ({"multi": {**MULTI, "query_tokens": 32}}, r"multi\.mask_token: is missing, but query_tokens is 32"),
+        ({"multi": {**MULTI, "query_tokens": 257, "mask_token": "[MASK]"}}, "multi: query_tokens is 257; .* 256"),
     ],
 )
 def test_a_bad_configuration_names_file_and_field(tmp_path: Path, changes: dict[str, object], named: str) -> None:
@@ -102,6 +111,30 @@ def test_configuration_survives_writing_and_reading(tmp_path: Path) -> None:
     (tmp_path / "trilens.json").write_text(config.model_dump_json())
     assert read_config(tmp_path / "trilens.json") == config
     assert isinstance(config, ModelConfig)
+
+
+def test_a_model_without_token_vectors_need_not_mention_them(tmp_path: Path) -> None:
+    file = small_copy(tmp_path, heads=["dense"]) / "trilens.json"
+    config = json.loads(file.read_text())
+    del config["multi"]
+    file.write_text(json.dumps(config))
+    assert read_config(file).multi is None
+
+
+def test_a_full_multi_head_survives_writing_and_reading(tmp_path: Path) -> None:
+    head = MultiHead(
+        dim=8,
+        normalised=False,
+        query_tokens=32,
+        mask_token="[MASK]",
+        attend_to_mask=True,
+        query_marker="[unused0]",
+        doc_marker="[unused1]",
+        skip_punctuation=False,
+        skip_special=False,
+        skip_first=True,
+    )
+    assert read_config(small_copy(tmp_path, multi=head.model_dump()) / "trilens.json").multi == head
 
 
 def test_the_fingerprint_starts_with_the_name_and_depends_on_content_only(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from trilens.encode.encoder import Encoded, Encoder
 from trilens.encode.folder import bundled_models
-from trilens.encode.onnx import BATCH_TOKENS, OnnxEncoder, Tokens, batches_by_length, head
+from trilens.encode.onnx import BATCH_TOKENS, OnnxEncoder, batches_by_length
 from trilens.errors import BadInput, BadModel
 
 NAME, BUNDLED = next(iter(bundled_models().items()))
@@ -167,20 +167,4 @@ def test_batches_cover_all_texts_once_within_the_budget() -> None:
     assert all(len(batch) * max(lengths[at] for at in batch) <= 2048 for batch in batches)
     assert [batch.tolist() for batch in batches_by_length([5, 9000, 3], 16)] == [[1], [0, 2]]
     assert list(batches_by_length([], 16)) == []
-
-
-def test_the_head_of_a_long_text_has_the_tokens_of_the_whole() -> None:
-    tokens = Tokens(BUNDLED / "tokenizer.json")
-    prose = "Incomprehensibilities, naïve co-operation; " * 400
-    cases = [prose, "x" * 5000 + " end", " " * 5000 + "end of a blank text", "no" * 4000]
-    found, cut = tokens.encode(cases, 16)
-    whole = [tokens.encode([case], 10**6)[0][0] for case in cases]
-    expected = [ids if len(ids) <= 16 else [*ids[:15], ids[-1]] for ids in whole]
-    assert found == expected
-    assert cut == sum(len(ids) > 16 for ids in whole)
-
-
-def test_a_head_ends_at_a_space() -> None:
-    assert head("short", 10) == "short"
-    assert head("one two three", 9) == "one two"
-    assert head("unbroken", 3) == "unbroken"
+    assert [batch.tolist() for batch in batches_by_length([0, 0], 16)] == [[0, 1]]

@@ -1,14 +1,16 @@
-"""Model families: the prefixes and lengths that a published model was trained with, looked up by its name."""
+"""Model families: the prefixes, lengths and token vectors that a published model was trained with, looked up by name."""
 
 from dataclasses import dataclass
 from typing import Literal
 
+from trilens.encode.folder import MultiHead
+
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """What has to be put before a text, how much of it is read, and how its token states become one vector.
+    """What has to be put before a text, how much of it is read, and how its token states become one vector or many.
 
-    Lengths are in tokens and include the special ones.
+    Lengths are in tokens and include the special ones. `multi` is None where the model has no token vectors.
     """
 
     name: str
@@ -17,11 +19,29 @@ class Family:
     doc_prefix: str = ""
     max_query_tokens: int = 512
     max_doc_tokens: int = 512
+    multi: MultiHead | None = None
 
 
 BGE_EN = "Represent this sentence for searching relevant passages: "
 BGE_ZH = "为这个句子生成表示以用于检索相关文章："
 E5_INSTRUCT = "Instruct: Given a web search query, retrieve relevant passages that answer the query\nQuery: "
+
+# ColBERTv2 cuts queries at the length that it fills them to. All token vectors of a query count, the filling's too.
+COLBERT = MultiHead(
+    dim=128,
+    normalised=True,
+    query_tokens=32,
+    mask_token="[MASK]",
+    query_marker="[unused0]",
+    doc_marker="[unused1]",
+    skip_punctuation=True,
+    skip_special=False,
+)
+# The vectors of XTR have length 1 (so the encoder of xtr-warp), those of ColXTR do not. XTR reads lower-cased text, which
+# its tokenizer has to see to; ColXTR puts the mean of the tokens in place of its closing one, which its graph has to do.
+XTR = MultiHead(dim=128, normalised=True, skip_punctuation=False, skip_special=False)
+COLXTR = MultiHead(dim=128, normalised=False, skip_punctuation=False, skip_special=False)
+BGE_M3 = MultiHead(dim=1024, normalised=True, skip_punctuation=False, skip_special=False, skip_first=True)
 
 # The first fragment found in the lower-cased name wins, so a narrower name stands before the wider one it contains.
 FAMILIES: tuple[tuple[str, Family], ...] = (
@@ -30,7 +50,7 @@ FAMILIES: tuple[tuple[str, Family], ...] = (
     ("e5-small", Family("e5", query_prefix="query: ", doc_prefix="passage: ")),
     ("e5-base", Family("e5", query_prefix="query: ", doc_prefix="passage: ")),
     ("e5-large", Family("e5", query_prefix="query: ", doc_prefix="passage: ")),
-    ("bge-m3", Family("bge-m3", pooling="cls", max_doc_tokens=8192)),
+    ("bge-m3", Family("bge-m3", pooling="cls", max_doc_tokens=8192, multi=BGE_M3)),
     ("bge-small-zh", Family("bge-zh", pooling="cls", query_prefix=BGE_ZH)),
     ("bge-base-zh", Family("bge-zh", pooling="cls", query_prefix=BGE_ZH)),
     ("bge-large-zh", Family("bge-zh", pooling="cls", query_prefix=BGE_ZH)),
@@ -43,6 +63,9 @@ FAMILIES: tuple[tuple[str, Family], ...] = (
     ("contriever", Family("contriever")),
     ("dpr-", Family("dpr", pooling="cls", max_query_tokens=256, max_doc_tokens=256)),
     ("dpr_", Family("dpr", pooling="cls", max_query_tokens=256, max_doc_tokens=256)),
+    ("colbertv2", Family("colbertv2", max_query_tokens=32, max_doc_tokens=220, multi=COLBERT)),
+    ("colxtr", Family("colxtr", "mean", "Query: ", "Document: ", max_query_tokens=32, max_doc_tokens=180, multi=COLXTR)),
+    ("xtr-", Family("xtr", multi=XTR)),
 )
 
 UNKNOWN = Family("unknown")

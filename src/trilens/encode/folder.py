@@ -1,7 +1,7 @@
 """A model folder: `trilens.json` beside a tokenizer and an ONNX graph, all that is needed to run a model.
 
 The graph takes `input_ids` and `attention_mask` (int64, texts × tokens) and has one output per head, named after it:
-`dense` is pooled and L2-normalised float32 (texts × dim).
+`dense` is pooled and L2-normalised float32 (texts × dim), `multi` has a vector per token (texts × tokens × dim).
 """
 
 import hashlib
@@ -11,7 +11,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
 from trilens.errors import BadModel
 
@@ -19,7 +19,35 @@ CONFIG_FILE = "trilens.json"
 TOKENIZER_FILE = "tokenizer.json"
 WEIGHT_FILES = ("model.int8.onnx", "model.onnx")
 
-Head = Literal["dense"]
+Head = Literal["dense", "multi"]
+
+
+class MultiHead(BaseModel):
+    """How texts become token vectors: what is put around a text, and which of its tokens get a vector.
+
+    What is put around a text is read by all heads: a model has one way to read.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    dim: int = Field(gt=0)
+    normalised: bool  # the graph does it; said here for the reader
+    query_tokens: int | None = Field(default=None, gt=2)  # shorter queries are filled up with the mask token
+    mask_token: str | None = Field(default=None, validate_default=True)
+    attend_to_mask: bool = False
+    query_marker: str | None = None  # a token put after the opening special ones; it counts towards the length
+    doc_marker: str | None = None
+    skip_punctuation: bool  # of documents; markers and mask tokens are neither punctuation nor special
+    skip_special: bool
+    skip_first: bool = False  # of the special tokens only the opening ones, as BGE-M3 does
+
+    @field_validator("mask_token")
+    @classmethod
+    def _something_to_fill_with(cls, token: str | None, info: ValidationInfo) -> str | None:
+        filled = info.data.get("query_tokens")
+        if filled is not None and token is None:
+            raise ValueError(f"is missing, but query_tokens is {filled}; expected the token that queries are filled with")
+        return token
 
 
 class ModelConfig(BaseModel):
@@ -35,9 +63,21 @@ class ModelConfig(BaseModel):
     doc_prefix: str
     max_query_tokens: int = Field(gt=2)
     max_doc_tokens: int = Field(gt=2)
+    multi: MultiHead | None = Field(default=None, validate_default=True)
     precision: Literal["float32", "int8-weights", "int8"]
     licence: str
     source: str
+
+    @field_validator("multi")
+    @classmethod
+    def _described_iff_present(cls, multi: MultiHead | None, info: ValidationInfo) -> MultiHead | None:
+        heads, longest = info.data.get("heads"), info.data.get("max_query_tokens")
+        if heads is not None and ("multi" in heads) != (multi is not None):
+            given = "missing" if multi is None else "given"
+            raise ValueError(f"is {given}, but heads is {heads}; expected it exactly when 'multi' is one of the heads")
+        if longest and multi and multi.query_tokens and multi.query_tokens > longest:
+            raise ValueError(f"query_tokens is {multi.query_tokens}; expected at most max_query_tokens, {longest}")
+        return multi
 
 
 @dataclass(frozen=True)
@@ -89,9 +129,14 @@ def read_config(file: Path) -> ModelConfig:
             f"and {' or '.join(WEIGHT_FILES)} in it"
         ) from error
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        where = ".".join(str(part) for part in first["loc"]) or "the file"
-        raise BadModel(f"{file}: {where}: {first['msg']}; correct it or make the folder again") from error
+        raise BadModel(f"{file}: {first_fault(error)}; correct it or make the folder again") from error
+
+
+def first_fault(error: ValidationError) -> str:
+    """The field that a configuration has wrong, and what is wrong with it, in one line."""
+    first = error.errors(include_url=False)[0]
+    where = ".".join(str(part) for part in first["loc"]) or "the file"
+    return f"{where}: {first['msg'].removeprefix('Value error, ')}"
 
 
 def fingerprint_model(path: Path) -> str:
