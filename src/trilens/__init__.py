@@ -5,12 +5,18 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from trilens.collection import Collection
     from trilens.errors import TrilensError
+    from trilens.index.multi_search import MultiParams
     from trilens.text.document import Document
 
 __version__ = "0.1.0"
-__all__ = ["Collection", "Document", "TrilensError", "__version__"]
+__all__ = ["Collection", "Document", "MultiParams", "TrilensError", "__version__"]
 
-_HOMES = {"Collection": "trilens.collection", "Document": "trilens.text.document", "TrilensError": "trilens.errors"}
+_HOMES = {
+    "Collection": "trilens.collection",
+    "Document": "trilens.text.document",
+    "MultiParams": "trilens.index.multi_search",
+    "TrilensError": "trilens.errors",
+}
 
 
 def __getattr__(name: str) -> Any:

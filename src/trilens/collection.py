@@ -8,13 +8,17 @@ from typing import Any, Self
 
 from trilens.encode.folder import ModelFolder, bundled_models, resolve_model
 from trilens.errors import BadInput, CollectionExists, CollectionMissing
+from trilens.explain.alignment import Alignment, align_document
+from trilens.index.multi_search import MultiParams
 from trilens.search.hits import Hit
 from trilens.search.searcher import search
-from trilens.store.catalog import FILE_NAME, Catalog, clear_errors
+from trilens.store.catalog import Catalog
 from trilens.store.check import BytesDone, Report, check_collection
 from trilens.store.config import CollectionConfig
-from trilens.store.lenses import Lenses
-from trilens.store.segment import FOLDER
+from trilens.store.failures import clear_errors
+from trilens.store.folders import FOLDER
+from trilens.store.lenses import Lenses, ModelEncoder
+from trilens.store.schema import FILE_NAME, FolderRecord
 from trilens.store.snapshot import Snapshot
 from trilens.store.writer import Changes, DocumentsDone, Writer, no_report
 from trilens.text.document import Document, require_utf8
@@ -38,13 +42,11 @@ class Collection:
 
     @staticmethod
     def create(path: str | Path, *, threads: int | None = None, **options: Any) -> "Collection":
-        """Make an empty collection. `options` are the fields of `CollectionConfig`: lenses, model, bm25, dense, passages."""
+        """Make an empty collection. `options` are the fields of `CollectionConfig`, such as lenses, model and passages."""
         root = Path(path)
         config = CollectionConfig.of(**options)
-        if "dense" in config.lenses:
-            folder = resolve_model(config.model)
-            name = config.model if config.model in bundled_models() else str(folder.resolve())
-            config = config.model_copy(update={"model": name, "model_fingerprint": ModelFolder.open(folder).fingerprint})
+        if config.heads:
+            config = _with_model(config)
         with clear_errors(root):
             if (root / FILE_NAME).exists():
                 raise CollectionExists(f"{root} holds a collection already; open it, or choose another folder")
@@ -74,6 +76,11 @@ class Collection:
         return self._lenses.names
 
     @property
+    def model(self) -> ModelEncoder:
+        """The model that makes the vectors; loaded when it is first used."""
+        return self._lenses.model
+
+    @property
     def snapshot(self) -> Snapshot:
         """The commit that searches see."""
         if self._snapshot is None:
@@ -95,13 +102,24 @@ class Collection:
         lenses: Sequence[str] | None = None,
         where: Mapping[str, Any] | None = None,
         exact: bool = False,
+        rerank: str | None = None,
+        params: Mapping[str, Any] | None = None,
     ) -> list[list[Hit]]:
         """The best k documents of each query, through all lenses unless some are named.
 
         One lens ranks by its own score, several by reciprocal rank fusion. `where` is a metadata filter. `exact` leaves
-        out every approximation that a lens makes to be fast.
+        out every approximation that a lens makes to be fast. `rerank` names a lens that orders what the others found.
+        `params` are settings of this one search by lens, such as {"multi": MultiParams(probes=64)}.
         """
-        return search(self.snapshot, self._lenses, queries, k, self.lenses if lenses is None else lenses, where, exact)
+        names = self.lenses if lenses is None else lenses
+        return search(self.snapshot, self._lenses, queries, k, names, where, exact, rerank, params)
+
+    def align(self, query: str, doc_id: str, params: MultiParams | None = None) -> Alignment | None:
+        """Why the multi lens gives a document its score: the alignment of its best passage; None if it has no tokens.
+
+        `params` are those of the search to be explained: with method "xtr" parts may be imputed.
+        """
+        return align_document(self.snapshot, self._lenses, query, _require_id(doc_id), params)
 
     def add(self, documents: Iterable[Document], report: DocumentsDone = no_report) -> None:
         """Add documents; an id that is there already is an error."""
@@ -150,11 +168,15 @@ class Collection:
             writer, self._writer = self._writer, None
             writer.rollback()
 
-    def optimize(self) -> Changes:
-        """Commit, and merge everything into one segment without the remains of deleted documents."""
-        writer = self._writing(no_report)
+    def optimize(self, retrain: bool = False, report: DocumentsDone = no_report) -> Changes:
+        """Commit, and merge everything into one segment without the remains of deleted documents.
+
+        `retrain` encodes all documents again, so that what a lens keeps for all segments together (the codebook of multi)
+        fits the documents of today and not the first ones. Ids and metadata stay as they are.
+        """
+        writer = self._writing(report)
         self._writer = None
-        changes = writer.optimize()
+        changes = writer.optimize(retrain)
         self.refresh()
         return changes
 
@@ -172,22 +194,26 @@ class Collection:
 
     def info(self) -> dict[str, Any]:
         """Facts and figures."""
-        records = [segment.record for segment in self.snapshot.segments]
-        files = [file for record in records for file in record.files]
-        live = self.snapshot.live_rows
+        snapshot = self.snapshot
+        segments: list[FolderRecord] = [segment.record for segment in snapshot.segments]
+        shared: list[FolderRecord] = [part.record for part in snapshot.shared.every]
+        files = [file for record in segments + shared for file in record.files]
+        live = snapshot.live_rows
+        figures = {name: snapshot.figures(name) for name in self.lenses}
         return {
             "path": str(self.path),
             "documents": len(self),
             "passages": live,
             "lenses": self.lenses,
-            "model": self.config.model if "dense" in self.lenses else None,
-            "commit": self.snapshot.commit,
-            "segments": len(records),
-            "deleted_passages": self.snapshot.rows - live,
+            "model": self.config.model if self.config.heads else None,
+            "commit": snapshot.commit,
+            "segments": len(segments),
+            "deleted_passages": snapshot.rows - live,
             "catalog_bytes": (self.path / FILE_NAME).stat().st_size,
             "segment_bytes": {
                 name: sum(file.bytes for file in files if file.path.startswith(f"{name}/")) for name in ["rows", *self.lenses]
             },
+            "figures": {name: found for name, found in figures.items() if found},
             "config": self.config.model_dump(mode="json"),
         }
 
@@ -213,6 +239,19 @@ class Collection:
             self._writer = Writer(self.path, self._lenses)
         self._writer.report = report
         return self._writer
+
+
+def _with_model(config: CollectionConfig) -> CollectionConfig:
+    """The config tied to the model that it names, which must be able to do what the lenses need."""
+    model = ModelFolder.open(resolve_model(config.model))
+    heads: list[str] = list(model.config.heads)
+    if missing := [head for head in config.heads if head not in heads]:
+        raise BadInput(
+            f"model {config.model} has the heads {', '.join(heads)}; the lenses {', '.join(config.lenses)} need "
+            f"{', '.join(missing)} as well: choose another model, or leave a lens out"
+        )
+    name = config.model if config.model in bundled_models() else str(model.path.resolve())
+    return config.model_copy(update={"model": name, "model_fingerprint": model.fingerprint})
 
 
 def _foreign(root: Path) -> Iterable[Path]:

@@ -16,9 +16,10 @@ from typing import Any
 from unittest.mock import patch
 
 from trilens.collection import Collection
-from trilens.store import segment, writer
+from trilens.store import folders, writer
 from trilens.store.catalog import Catalog
 
+from ..store import tiny
 from .history import PASSAGES, History, apply, make_segments_small
 
 SECONDS_TO_LIVE = 60
@@ -97,10 +98,21 @@ def in_finish(owner: Any, name: str, replaced: Callable[..., None]) -> None:
     setattr(writer.Writer, "_finish", finishing)  # noqa: B010  mypy forbids the plain form
 
 
+def while_retraining(owner: Any, name: str, condition: Condition) -> None:
+    """Die instead of making this call, but only while everything is encoded again."""
+    encode_again = writer.Writer._encode_again
+
+    def encoding(self: writer.Writer) -> None:
+        before(owner, name, condition)
+        encode_again(self)
+
+    setattr(writer.Writer, "_encode_again", encoding)  # noqa: B010  mypy forbids the plain form
+
+
 # Each point, whether the commit has happened when the process dies there, and how to die there.
 POINTS: dict[str, tuple[bool, Callable[[], None]]] = {
-    "first file of a segment": (False, lambda: before(segment, "record_file")),
-    "some files forced": (False, lambda: before(segment, "record_file", calls(5))),
+    "first file of a segment": (False, lambda: before(folders, "record_file")),
+    "some files forced": (False, lambda: before(folders, "record_file", calls(5))),
     "before the rename": (False, lambda: before(Path, "rename")),
     "after the rename": (False, lambda: after(Path, "rename")),
     "second segment of a commit": (False, lambda: after(writer, "write_segment", calls(2))),
@@ -108,6 +120,8 @@ POINTS: dict[str, tuple[bool, Callable[[], None]]] = {
     "before a merge": (False, lambda: before(writer, "merge_segments")),
     "after a merge": (False, lambda: after(writer, "merge_segments")),
     "merged segments removed from the transaction": (False, lambda: after(Catalog, "remove_segment")),
+    "all folders removed from the transaction": (False, lambda: after(Catalog, "remove_folders")),
+    "second segment of a retraining": (False, lambda: while_retraining(writer, "write_segment", calls(2))),
     "before the commit number": (False, lambda: before(Catalog, "_run", statement("UPDATE facts"))),
     "before COMMIT": (False, lambda: before(Catalog, "_run", statement("COMMIT"))),
     "after COMMIT": (True, lambda: after(Catalog, "_run", statement("COMMIT"))),
@@ -115,6 +129,13 @@ POINTS: dict[str, tuple[bool, Callable[[], None]]] = {
     "before VACUUM": (True, lambda: before(Catalog, "_run", statement("VACUUM"))),
     "after VACUUM": (True, lambda: after(Catalog, "_run", statement("VACUUM"))),
     "before the lock is given up": (True, lambda: in_finish(writer.Writer, "_release", lambda _: die())),
+}
+
+SHARING_POINTS: dict[str, tuple[bool, Callable[[], None]]] = {
+    "before a shared part": (False, lambda: before(writer, "write_shared", calls(2))),
+    "shared part with a name": (False, lambda: before(Catalog, "add_shared")),
+    "shared part in the transaction": (False, lambda: after(Catalog, "add_shared")),
+    "shared parts of a sample": (False, lambda: while_retraining(Catalog, "every", calls(1))),
 }
 
 CREATION_POINTS: dict[str, Callable[[], None]] = {
@@ -135,6 +156,7 @@ def write(root: Path, seed: int, first: int, last: int) -> None:
 
 def serve() -> None:
     """Fork a writer for each order."""
+    tiny.install()
     make_segments_small()
     warm_up()
     say("ready")
@@ -149,7 +171,7 @@ def serve() -> None:
                 Collection.create(order["create"], lenses=["bm25"])
             else:
                 if point:
-                    POINTS[point][1]()
+                    (POINTS | SHARING_POINTS)[point][1]()
                 write(Path(order["root"]), order["seed"], order["first"], order["last"])
             os._exit(0)
         say(f"pid {child}")
@@ -160,12 +182,12 @@ def serve() -> None:
 def warm_up() -> None:
     """Compile the kernels and import what is imported late."""
     root = Path(mkdtemp())
-    Collection.create(root / "warm", lenses=["bm25"], passages=PASSAGES).close()
+    Collection.create(root / "warm", lenses=tiny.LENSES, model=tiny.make_model(root), passages=PASSAGES).close()
     history = History(0)
     with Collection.open(root / "warm") as collection:
         for number in range(4):
             apply(collection, history.step(number))
-        collection.optimize()
+        collection.optimize(retrain=True)
     shutil.rmtree(root)
 
 

@@ -24,6 +24,7 @@ class Step:
     upserts: list[Document]
     adds: list[Document]
     optimize: bool
+    retrain: bool  # in that case
 
 
 class History:
@@ -63,6 +64,7 @@ class History:
             upserts=[_document(random, doc_id, number) for doc_id in changed] + same,
             adds=[_document(random, doc_id, number) for doc_id in new],
             optimize=random.random() < 0.15,
+            retrain=random.random() < 0.4,
         )
 
 
@@ -82,7 +84,7 @@ def apply(collection: Collection, step: Step) -> None:
     collection.upsert(step.upserts)
     collection.add(step.adds)
     if step.optimize:
-        collection.optimize()
+        collection.optimize(step.retrain)
     else:
         collection.commit()
 

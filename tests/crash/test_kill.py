@@ -14,17 +14,17 @@ from typing import Any
 import pytest
 
 from trilens.collection import Collection
-from trilens.encode.folder import bundled_models
 from trilens.errors import CollectionMissing
-from trilens.store import merge, writer
+from trilens.store import lenses, merge, writer
 from trilens.store.config import DEFAULT_MODEL
 
-from .driver import CREATION_POINTS, POINTS
+from ..store import tiny
+from .driver import CREATION_POINTS, POINTS, SHARING_POINTS
 from .history import COMMON, IDS, PASSAGES, WORDS, History, apply
 
 FOREVER = 10_000
 KILLED = -signal.SIGKILL
-BOTH = ["bm25", "dense"] if DEFAULT_MODEL in bundled_models() else ["bm25"]
+REAL = tiny.real_lenses()
 
 
 class Driver:
@@ -38,7 +38,8 @@ class Driver:
             stdout=subprocess.PIPE,
             text=True,
             bufsize=1,
-            env={**os.environ, "PYTHONPATH": path},
+            # A pool of OpenMP threads does not survive a fork: the child would wait for it forever.
+            env={**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"},
         )
         assert self.line() == ("ready", 0)
 
@@ -81,6 +82,7 @@ def small_segments(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writer, "BUFFER_PASSAGES", 6)
     monkeypatch.setattr(merge, "FANOUT", 3)
     monkeypatch.setattr(merge, "SMALLEST", 8)
+    monkeypatch.setattr(lenses, "OnnxEncoder", tiny.encoder_of)
 
 
 def require_state(collection: Collection, history: History, number: int) -> None:
@@ -100,7 +102,8 @@ def require_state(collection: Collection, history: History, number: int) -> None
 
 def require_swept(collection: Collection) -> None:
     """No folder is left that the catalog does not name."""
-    named = {segment.record.id for segment in collection.snapshot.segments}
+    snapshot = collection.snapshot
+    named = {segment.record.id for segment in snapshot.segments} | {part.record.id for part in snapshot.shared.every}
     assert {path.name for path in (collection.path / "segments").iterdir()} == named
 
 
@@ -116,11 +119,11 @@ def go_on(root: Path, history: History, commits: set[int]) -> int:
     return number + 1
 
 
-def kill_again_and_again(driver: Driver, root: Path, seed: int, kills: int, lenses: list[str]) -> None:
+def kill_again_and_again(driver: Driver, root: Path, seed: int, kills: int, **options: Any) -> None:
     """Kill writers of one collection at moments spread over everything that they do."""
     random = Random(seed)
     history = History(seed)
-    Collection.create(root, lenses=lenses, passages=PASSAGES).close()
+    Collection.create(root, passages=PASSAGES, **options).close()
     number, seconds_per_commit = 0, 0.1
     for _ in range(kills):
         pid = driver.order(root=str(root), seed=seed, first=number, last=FOREVER, point=None)
@@ -143,28 +146,39 @@ def test_kill_at_any_moment(driver: Driver, folder: Path, seed: int) -> None:
     kill_again_and_again(driver, folder / "c", seed, kills=8, lenses=["bm25"])
 
 
-@pytest.mark.skipif("dense" not in BOTH, reason="the bundled model is not there")
+@pytest.mark.parametrize("seed", range(50, 53))
+def test_kill_at_any_moment_with_tiny_vectors(driver: Driver, folder: Path, seed: int) -> None:
+    model = tiny.make_model(folder)
+    kill_again_and_again(driver, folder / "c", seed, kills=8, lenses=tiny.LENSES, model=model)
+
+
+@pytest.mark.skipif("dense" not in REAL, reason="the bundled model is not there")
 def test_kill_at_any_moment_with_vectors(driver: Driver, folder: Path) -> None:
-    kill_again_and_again(driver, folder / "c", seed=100, kills=3, lenses=BOTH)
+    kill_again_and_again(driver, folder / "c", seed=100, kills=3, lenses=REAL, model=DEFAULT_MODEL)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("seed", range(1000, 1020))
 def test_many_kills(driver: Driver, tmp_path: Path, seed: int) -> None:
-    kill_again_and_again(driver, tmp_path / "c", seed, kills=10, lenses=BOTH if seed % 5 == 0 else ["bm25"])
+    lenses, model = [(REAL, DEFAULT_MODEL), (tiny.LENSES, tiny.make_model(tmp_path)), (["bm25"], "")][min(seed % 5, 2)]
+    kill_again_and_again(driver, tmp_path / "c", seed, kills=10, lenses=lenses, model=model)
 
 
-@pytest.mark.parametrize("point", POINTS)
-def test_kill_at_a_point(driver: Driver, folder: Path, point: str) -> None:
+@pytest.mark.parametrize(
+    ("lenses", "point"),
+    [(lenses, point) for lenses in (["bm25"], tiny.LENSES) for point in POINTS]
+    + [(tiny.LENSES, point) for point in SHARING_POINTS],
+)
+def test_kill_at_a_point(driver: Driver, folder: Path, lenses: list[str], point: str) -> None:
     history = History(7)
     root = folder / "c"
-    with Collection.create(root, lenses=["bm25"], passages=PASSAGES) as collection:
+    with Collection.create(root, lenses=lenses, model=tiny.make_model(folder), passages=PASSAGES) as collection:
         for number in range(3):
             apply(collection, history.step(number))
     driver.order(root=str(root), seed=7, first=3, last=40, point=point)
     number, code = driver.until_dead(3)
     assert code == KILLED, "the writer never came to this point"
-    happened, _ = POINTS[point]
+    happened, _ = (POINTS | SHARING_POINTS)[point]
     go_on(root, history, {number + happened})
 
 

@@ -9,6 +9,8 @@ from typing import Any
 from trilens.collection import Collection
 from trilens.text.document import Document
 
+from . import tiny
+
 WORD = "harbour"
 DOCUMENTS = 20
 STALE = 3  # times that a process searches before it moves on, so that it reads from files that are gone
@@ -28,6 +30,7 @@ def look(collection: Collection) -> dict[str, Any]:
     [filtered] = collection.search([WORD], k=2 * DOCUMENTS, where={"generation": generation})
     [by_text] = collection.search([f"generation{(generation or 0) // 2}"], k=2 * DOCUMENTS)
     return {
+        "lenses": collection.lenses,
         "commit": collection.snapshot.commit,
         "generation": generation,
         "count": len(collection),
@@ -123,6 +126,7 @@ def write(root: Path) -> None:
 
 
 if __name__ == "__main__":
+    tiny.install()
     role, folder, *rest = sys.argv[1:]
     {"watch": watch, "check": check, "hold": hold, "share": share, "write": write}[role](  # type: ignore[operator]
         Path(folder), *map(int, rest)

@@ -8,6 +8,7 @@ from contextlib import closing
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,9 +16,12 @@ import pytest
 from trilens.collection import Collection
 from trilens.encode.folder import CONFIG_FILE, bundled_models
 from trilens.errors import BadModel, CollectionDamaged, CollectionMissing, TrilensError, UnknownFormat
-from trilens.store.catalog import FORMAT_VERSION
+from trilens.store import lenses
 from trilens.store.config import DEFAULT_MODEL
+from trilens.store.schema import FORMAT_VERSION
 from trilens.text.document import Document
+
+from . import tiny
 
 DOCUMENTS = [
     Document("a", "A red fox crosses the frozen river.", "Fox", {"year": 1999}),
@@ -25,15 +29,16 @@ DOCUMENTS = [
     Document("c", ""),
 ]
 MODELS = bundled_models()
-LENSES = ["bm25", "dense"] if DEFAULT_MODEL in MODELS else ["bm25"]
 
 
 @pytest.fixture(scope="module")
 def whole() -> Iterator[Path]:
-    """A collection of two segments, one of them with a deleted row; tests change copies of it."""
-    with TemporaryDirectory() as folder:
+    """A collection of two segments, one of them with a deleted row, and what they share; tests change copies of it."""
+    with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patched:
+        patched.setattr(lenses, "OnnxEncoder", tiny.encoder_of)
         root = Path(folder) / "c"
-        with Collection.create(root, lenses=LENSES, passages={"words": 30, "overlap": 5}) as collection:
+        options: dict[str, Any] = {"lenses": tiny.LENSES, "model": tiny.make_model(Path(folder))}
+        with Collection.create(root, **options, passages={"words": 30, "overlap": 5}) as collection:
             collection.add([*DOCUMENTS, Document("old", "A river of the past.")])
             collection.add([Document("d", " ".join(f"w{number}" for number in range(200)))])
             collection.commit()
@@ -83,7 +88,10 @@ def test_nothing_is_wrong_with_a_whole_collection(root: Path) -> None:
     assert report.problems == []
     assert (report.documents, report.files, report.bytes) == (5, len(sizes), sum(sizes))
     assert sorted(seen) == sorted(sizes)
-    assert len({path.parent.parent for path in files(root)}) == 2
+    with Collection.open(root) as collection:
+        shared = {part.record.id for part in collection.snapshot.shared.every}
+    assert shared
+    assert len({path.parent.parent.name for path in files(root)} - shared) == 2
 
 
 def test_every_flipped_byte_is_found(root: Path) -> None:
@@ -196,14 +204,15 @@ def test_what_a_dead_writer_left_is_no_damage(root: Path) -> None:
     assert not (root / "segments" / "unfinished-0123456789abcdef").exists()
 
 
-def test_a_merge_during_a_check_is_no_damage(root: Path) -> None:
+@pytest.mark.parametrize("retrain", [False, True])
+def test_a_merge_during_a_check_is_no_damage(root: Path, retrain: bool) -> None:
     done: list[int] = []
 
     def optimize_once(_: int) -> None:
         if not done:
             done.append(1)
             with Collection.open(root) as writer:
-                writer.optimize()
+                writer.optimize(retrain)
 
     with Collection.open(root) as collection:
         report = collection.check(optimize_once)

@@ -15,9 +15,11 @@ from hypothesis import strategies as st
 
 from trilens.collection import Collection
 from trilens.errors import BadFilter
+from trilens.store import lenses
 from trilens.store.filters import DEEPEST, parse_filter, to_sql
 from trilens.text.document import Document
 
+from . import tiny
 from .oracle import holds
 
 HOSTILE = [
@@ -344,17 +346,33 @@ def documents() -> list[Document]:
 
 @pytest.fixture(scope="module")
 def collection(documents: list[Document]) -> Iterator[Collection]:
-    """Two segments with deleted rows in the first."""
+    """See below."""
     with TemporaryDirectory() as folder, Collection.create(Path(folder) / "c", lenses=["bm25"]) as collection:
-        collection.add([Document(f"gone{i}", "word gone", metadata=documents[i].metadata) for i in range(30)])
-        collection.add(documents[:70])
-        collection.commit()
-        collection.delete([f"gone{i}" for i in range(30)])
-        collection.add(documents[70:])
-        collection.commit()
-        assert collection.info()["segments"] == 2
-        assert collection.info()["deleted_passages"] == 30
+        fill(collection, documents)
         yield collection
+
+
+@pytest.fixture(scope="module")
+def with_vectors(documents: list[Document]) -> Iterator[Collection]:
+    """The same with every lens."""
+    with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patched:
+        patched.setattr(lenses, "OnnxEncoder", tiny.encoder_of)
+        options: dict[str, Any] = {"lenses": tiny.LENSES, "model": tiny.make_model(Path(folder))}
+        with Collection.create(Path(folder) / "c", **options) as collection:
+            fill(collection, documents)
+            yield collection
+
+
+def fill(collection: Collection, documents: list[Document]) -> None:
+    """Two segments with deleted rows in the first."""
+    collection.add([Document(f"gone{i}", "word gone", metadata=documents[i].metadata) for i in range(30)])
+    collection.add(documents[:70])
+    collection.commit()
+    collection.delete([f"gone{i}" for i in range(30)])
+    collection.add(documents[70:])
+    collection.commit()
+    assert collection.info()["segments"] == 2
+    assert collection.info()["deleted_passages"] == 30
 
 
 @settings(deadline=None, max_examples=200)
@@ -368,6 +386,20 @@ def test_a_filtered_search_is_the_full_ranking_without_the_others(
     expected = [hit for hit in ranking if holds(hit.document.metadata, where)][:k]
     assert [(hit.doc_id, hit.score) for hit in found] == [(hit.doc_id, hit.score) for hit in expected]
     assert [hit.rank for hit in found] == list(range(1, len(found) + 1))
+
+
+@settings(deadline=None, max_examples=100)
+@given(where=filters, k=st.integers(1, 20))
+def test_a_filter_reaches_into_every_lens(
+    with_vectors: Collection, documents: list[Document], where: dict[str, Any], k: int
+) -> None:
+    for lens in with_vectors.lenses:
+        [ranking] = with_vectors.search(["other word"], len(documents), lenses=[lens])
+        assert len(ranking) == len(documents)
+        [found] = with_vectors.search(["other word"], k, lenses=[lens], where=where)
+        expected = [hit for hit in ranking if holds(hit.document.metadata, where)][:k]
+        assert [hit.score for hit in found] == pytest.approx([hit.score for hit in expected], abs=1e-5)
+        assert all(holds(hit.document.metadata, where) for hit in found)
 
 
 def test_filters_leave_no_trace(collection: Collection, documents: list[Document]) -> None:

@@ -13,8 +13,9 @@ import pytest
 
 from trilens.collection import Collection
 from trilens.errors import CollectionLocked
-from trilens.store import merge, writer
+from trilens.store import lenses, merge, writer
 
+from . import tiny
 from .reader import DOCUMENTS, WORD, documents, look
 
 LAST = 30
@@ -26,12 +27,13 @@ def small_segments(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writer, "BUFFER_PASSAGES", 7)
     monkeypatch.setattr(merge, "FANOUT", 3)
     monkeypatch.setattr(merge, "SMALLEST", 8)
+    monkeypatch.setattr(lenses, "OnnxEncoder", tiny.encoder_of)
 
 
-@pytest.fixture
-def root(folder: Path) -> Path:
+@pytest.fixture(params=["bm25", "multi"])
+def root(folder: Path, request: pytest.FixtureRequest) -> Path:
     """A collection whose first commit is generation 0."""
-    with Collection.create(folder / "c", lenses=["bm25"]) as collection:
+    with Collection.create(folder / "c", lenses=[request.param], model=tiny.make_model(folder)) as collection:
         collection.add(documents(0))
     return folder / "c"
 
@@ -84,7 +86,7 @@ def write_generations(root: Path, first: int, last: int) -> None:
         for generation in range(first, last + 1):
             collection.upsert(documents(generation))
             if generation % 5 == 0:
-                collection.optimize()
+                collection.optimize(retrain=generation % 10 == 0)
             else:
                 collection.commit()
 
@@ -97,7 +99,8 @@ def require_whole(seen: dict[str, Any]) -> None:
     assert seen["texts"] == [documents(generation)[0].text]
     assert seen["count"] == DOCUMENTS
     assert seen["found"] == [DOCUMENTS] * 3
-    assert len(set(seen["scores"])) == 1
+    # The same text may be coded with more pages of the codebook in the second batch of a commit than in the first.
+    assert max(seen["scores"]) - min(seen["scores"]) <= (0.02 if "multi" in seen["lenses"] else 0)
 
 
 def test_readers_see_whole_commits_only(root: Path) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from trilens.encode.bm25 import Bm25Encoder
 from trilens.encode.encoder import Encoded
-from trilens.index.lens import Mask
+from trilens.index.lens import Mask, SharesNothing
 from trilens.index.topk import Heaps, TopK
 from trilens.kernels import bm25 as kernels
 from trilens.kernels.postings import copy_kept, count_allowed, count_cells, count_kept, fill_cells, invert
@@ -67,7 +68,7 @@ class Bm25Part:
         return Bm25Part(average_length, Vocabulary.open(folder), *arrays)
 
 
-class Bm25Lens:
+class Bm25Lens(SharesNothing):
     """Words that query and document share, rare ones counting more."""
 
     name = "bm25"
@@ -76,7 +77,7 @@ class Bm25Lens:
         self.config = config
         self.encoder = Bm25Encoder(config.analysis)
 
-    def build(self, encoded: Encoded, folder: Path) -> None:
+    def build(self, encoded: Encoded, folder: Path, shared: Sequence[Any] = ()) -> None:
         """Write the inverted lists of one segment."""
         counted = encoded.counts
         assert counted is not None
@@ -85,7 +86,7 @@ class Bm25Lens:
         counts = counts.astype(np.min_scalar_type(int(counts.max(initial=0))))
         self._save(folder, counted.vocabulary, counted.lengths, lists, rows, counts)
 
-    def merge(self, parts: Sequence[Bm25Part], keep: Sequence[Mask], folder: Path) -> None:
+    def merge(self, parts: Sequence[Bm25Part], keep: Sequence[Mask], folder: Path, shared: Sequence[Any] = ()) -> None:
         """Write the lists of all kept rows; terms that no kept row holds are dropped."""
         union, merged = Vocabulary.merge([part.vocabulary for part in parts])
         sources = list(zip(parts, _row_maps(keep), merged, strict=True))
@@ -108,7 +109,7 @@ class Bm25Lens:
         """Map a part."""
         return Bm25Part.open(folder)
 
-    def searcher(self, parts: Sequence[Bm25Part], live: Sequence[Mask | None]) -> "Bm25Searcher":
+    def searcher(self, parts: Sequence[Bm25Part], live: Sequence[Mask | None], shared: Sequence[Any] = ()) -> "Bm25Searcher":
         """Fit the statistics to the live rows."""
         return Bm25Searcher(self.config, parts, live)
 
@@ -157,7 +158,9 @@ class Bm25Searcher:
         )
         return _average(total, self.rows)
 
-    def search(self, queries: Encoded, k: int, allowed: Mask | None = None, exact: bool = False) -> TopK:
+    def search(
+        self, queries: Encoded, k: int, allowed: Mask | None = None, exact: bool = False, params: Any | None = None
+    ) -> TopK:
         """The best k rows that share a term with the query. Always exact: skipping never changes the answer."""
         counted = queries.counts
         assert counted is not None

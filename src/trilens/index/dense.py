@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from trilens.encode.encoder import Encoded, Encoder
 from trilens.errors import BadInput, CollectionDamaged
 from trilens.index.exact import offer_dense, require_same_dim
-from trilens.index.lens import Mask
+from trilens.index.lens import Mask, SharesNothing
 from trilens.index.topk import Heaps, TopK
 from trilens.kernels.topk import offer_rows
 from trilens.represent import Dense
@@ -52,7 +52,7 @@ class DensePart:
         return len(self.dense)
 
 
-class DenseLens:
+class DenseLens(SharesNothing):
     """Meaning of the whole passage as one vector."""
 
     name = "dense"
@@ -61,7 +61,7 @@ class DenseLens:
         self.encoder = encoder
         self.config = config
 
-    def build(self, encoded: Encoded, folder: Path) -> None:
+    def build(self, encoded: Encoded, folder: Path, shared: Sequence[Any] = ()) -> None:
         """Write the vectors of one segment."""
         assert encoded.dense is not None
         if not np.isfinite(encoded.dense.vectors).all():
@@ -69,7 +69,7 @@ class DenseLens:
         encoded.dense.save(folder)
         self._build_ann(encoded.dense, folder)
 
-    def merge(self, parts: Sequence[DensePart], keep: Sequence[Mask], folder: Path) -> None:
+    def merge(self, parts: Sequence[DensePart], keep: Sequence[Mask], folder: Path, shared: Sequence[Any] = ()) -> None:
         """Copy the kept vectors piece by piece."""
         total = sum(int(mask.sum()) for mask in keep)
         vectors = create_array(folder, "vectors", np.float32, (total, parts[0].dense.dim))
@@ -86,7 +86,7 @@ class DenseLens:
         ann_path = folder / ANN_FILE
         return DensePart(Dense.open(folder), _open_ann(ann_path) if ann_path.exists() else None)
 
-    def searcher(self, parts: Sequence[DensePart], live: Sequence[Mask | None]) -> "DenseSearcher":
+    def searcher(self, parts: Sequence[DensePart], live: Sequence[Mask | None], shared: Sequence[Any] = ()) -> "DenseSearcher":
         """A searcher over these parts."""
         return DenseSearcher(self.config, parts, live)
 
@@ -118,7 +118,9 @@ class DenseSearcher:
         self._live = live
         self._first_rows = np.cumsum([0, *(len(part) for part in parts)]).tolist()
 
-    def search(self, queries: Encoded, k: int, allowed: Mask | None = None, exact: bool = False) -> TopK:
+    def search(
+        self, queries: Encoded, k: int, allowed: Mask | None = None, exact: bool = False, params: Any | None = None
+    ) -> TopK:
         """The k best rows by inner product."""
         dense = queries.dense
         assert dense is not None

@@ -16,3 +16,9 @@ def kernel(function: Function) -> Function:
 def inline_kernel(function: Function) -> Function:
     """A kernel small enough to be pasted into the kernels that call it."""
     return cast(Function, numba.njit(cache=True, nogil=True, error_model="numpy", inline="always")(function))
+
+
+def fast_kernel(function: Function) -> Function:
+    """A kernel whose sums may be added up in another order, so that the processor computes several at once."""
+    rules = {"reassoc", "contract", "nsz"}
+    return cast(Function, numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=rules)(function))

@@ -7,6 +7,7 @@ from trilens.errors import BadInput
 from trilens.search.fusion import reciprocal_rank_fusion
 from trilens.search.hits import Hit, LensScore
 from trilens.search.ranking import Ranked, rank_documents
+from trilens.search.reranking import rerank_documents
 from trilens.store.filters import to_sql
 from trilens.store.lenses import Lenses
 from trilens.store.snapshot import Snapshot
@@ -24,24 +25,36 @@ def search(
     names: Sequence[str],
     where: Mapping[str, Any] | None = None,
     exact: bool = False,
+    rerank: str | None = None,
+    params: Mapping[str, Any] | None = None,
 ) -> list[list[Hit]]:
-    """The best k documents of each query: by the score of a single lens, or by the fused ranks of several."""
+    """The best k documents of each query: by the score of a single lens, or by the fused ranks of several.
+
+    With `rerank`, the candidates of all lenses are put in order by the score of that lens.
+    """
     _require(queries, k, names)
-    for name in names:
+    used = list(dict.fromkeys([*names, rerank])) if rerank else list(names)
+    for name in used:
         _ = lenses[name]  # an unknown one is an error even when there is nothing to search
     if where:
         to_sql(where)  # a bad filter too
     if not queries or not snapshot.rows:
         return [[] for _ in queries]
-    depth = k if len(names) == 1 else max(k, FUSION_DEPTH)
-    encoded = lenses.encode_queries(list(names), list(queries))
-    by_lens = {name: rank_documents(snapshot, name, encoded[name], depth, where, exact) for name in names}
-    return [_hits(snapshot, {name: rankings[query] for name, rankings in by_lens.items()}, k) for query in range(len(queries))]
+    depth = k if used == list(names) and len(names) == 1 else max(k, FUSION_DEPTH)
+    encoded = lenses.encode_queries(used, list(queries))
+    settings = params or {}
+    by_lens = {name: rank_documents(snapshot, name, encoded[name], depth, where, exact, settings.get(name)) for name in names}
+    if rerank:
+        candidates = [[found for ranking in by_lens.values() for found in ranking[query]] for query in range(len(queries))]
+        by_lens[rerank] = rerank_documents(snapshot, rerank, encoded[rerank], candidates)
+    rankings = ({name: ranking[query] for name, ranking in by_lens.items()} for query in range(len(queries)))
+    return [_hits(snapshot, found, k, rerank) for found in rankings]
 
 
-def _hits(snapshot: Snapshot, rankings: Mapping[str, list[Ranked]], k: int) -> list[Hit]:
-    if len(rankings) == 1:
-        order = [(found.key, found.score) for found in next(iter(rankings.values()))]
+def _hits(snapshot: Snapshot, rankings: Mapping[str, list[Ranked]], k: int, decides: str | None) -> list[Hit]:
+    if decides or len(rankings) == 1:
+        deciding = rankings[decides] if decides else next(iter(rankings.values()))
+        order = [(found.key, found.score) for found in deciding]
     else:
         order = reciprocal_rank_fusion({name: [found.key for found in ranking] for name, ranking in rankings.items()})
     places = {

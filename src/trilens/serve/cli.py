@@ -11,7 +11,7 @@ import typer
 
 from trilens import __version__
 from trilens.errors import TrilensError
-from trilens.serve import collections, demo, evaluating, searching
+from trilens.serve import collections, demo, evaluating, searching, tokens
 
 app = typer.Typer(
     name="trilens",
@@ -28,6 +28,8 @@ app.command()(collections.info)
 app.command()(collections.check)
 app.command()(collections.optimize)
 app.command("eval")(evaluating.evaluate_command)
+app.command("align")(tokens.align_command)
+app.command("analyse")(tokens.analyse_command)
 app.command()(demo.demo)
 
 

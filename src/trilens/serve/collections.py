@@ -16,9 +16,9 @@ from trilens.errors import BadInput, CollectionError
 from trilens.serve.options import CollectionPath, Json, Lens, Threads, lens_names
 from trilens.serve.progress import counting, counting_bytes
 from trilens.serve.render import out, print_json, printable
-from trilens.store.catalog import FILE_NAME
 from trilens.store.config import DEFAULT_MODEL
-from trilens.store.writer import Changes
+from trilens.store.schema import FILE_NAME
+from trilens.store.writer import Changes, no_report
 from trilens.text.readers import Fields, read, spool_stdin, survey
 
 MOST_COMPLAINTS = 20
@@ -60,6 +60,12 @@ def index(
     overlap_words: Annotated[
         int | None, typer.Option(help="Words shared by neighbouring passages.  [default: 30]", show_default=False)
     ] = None,
+    bits: Annotated[
+        int | None, typer.Option(help="Multi: 1, 2 or 4 bits per dimension of a token.  [default: 4]", show_default=False)
+    ] = None,
+    pool: Annotated[
+        int | None, typer.Option(help="Multi: one vector for so many tokens.  [default: 1]", show_default=False)
+    ] = None,
     id_field: Annotated[str | None, typer.Option(help="Field or column that holds the id.", show_default=False)] = None,
     text_field: Annotated[str | None, typer.Option(help="Field or column that holds the text.", show_default=False)] = None,
     title_field: Annotated[str | None, typer.Option(help="Field or column that holds the title.", show_default=False)] = None,
@@ -81,10 +87,12 @@ def index(
 
       trilens index corpus.jsonl.gz --to my.trilens --lens bm25 --language german
 
+      trilens index docs/ --to my.trilens --lens bm25,dense,multi --pool 2
+
       cat rows.jsonl | trilens index - --to my.trilens --id-field url --text-field body
     """
     start = perf_counter()
-    options = _collection_options(lens, model, language, k1, b, passage_words, overlap_words)
+    options = _collection_options(lens, model, language, k1, b, passage_words, overlap_words, bits, pool)
     fields = Fields(id=id_field, text=text_field, title=title_field)
     with ExitStack() as stack:
         paths = [str(stack.enter_context(spool_stdin())) if source == "-" else source for source in sources]
@@ -97,7 +105,11 @@ def index(
         advance = stack.enter_context(counting("indexing", found.documents, "docs"))
         changes = collection.ingest(read(paths, fields, _ignore if skip_bad else None), advance)
         documents = len(collection)
+        figures = collection.info()["figures"]
     _print_changes(changes, documents, complaints.count, perf_counter() - start, json)
+    for lens_name, found_figures in figures.items():
+        if advice := found_figures.get("advice"):
+            typer.echo(f"{lens_name}: {advice}", err=True)
 
 
 def delete(
@@ -183,6 +195,8 @@ def info(path: CollectionPath, json: Json = False) -> None:
         "on disk": f"{_mega(facts['catalog_bytes'])} texts, "
         + ", ".join(f"{_mega(size)} {name}" for name, size in sizes.items()),
     }
+    for lens, figures in facts["figures"].items():
+        rows |= {f"{lens} {name.replace('_', ' ')}": _figure(value) for name, value in figures.items()}
     for name, value in rows.items():
         table.add_row(Text(name, style="dim"), Text(value))
     out().print(table)
@@ -208,16 +222,28 @@ def check(path: CollectionPath, json: Json = False) -> None:
         raise CollectionError(f"{report.problems[0]}{more}; restore a copy of the collection, or index again")
 
 
-def optimize(path: CollectionPath, json: Json = False) -> None:
+def optimize(
+    path: CollectionPath,
+    retrain: Annotated[
+        bool,
+        typer.Option("--retrain", help="Encode all documents again; what multi learns is then made from all of them."),
+    ] = False,
+    threads: Threads = None,
+    json: Json = False,
+) -> None:
     """Merge all segments into one and drop the remains of deleted documents.
 
-    Example:
+    Examples:
 
       trilens optimize my.trilens
+
+      trilens optimize my.trilens --retrain
     """
-    with Collection.open(path) as collection:
+    with Collection.open(path, threads=threads) as collection:
         before = collection.info()
-        collection.optimize()
+        with ExitStack() as stack:
+            bar = stack.enter_context(counting("encoding", before["documents"], "docs")) if retrain else no_report
+            collection.optimize(retrain, bar)
         after = collection.info()
     if json:
         print_json({"segments_before": before["segments"], "segments": after["segments"], "documents": after["documents"]})
@@ -254,6 +280,8 @@ def _collection_options(
     b: float | None,
     passage_words: int | None,
     overlap_words: int | None,
+    bits: int | None,
+    pool: int | None,
 ) -> dict[str, Any]:
     """What the user chose, in the form of the collection's config."""
 
@@ -262,7 +290,8 @@ def _collection_options(
 
     bm25 = given(k1=k1, b=b) | ({"analysis": {"language": language}} if language else {})
     passages = given(words=passage_words, overlap=overlap_words)
-    return given(lenses=lens_names(lens), model=model, bm25=bm25 or None, passages=passages or None)
+    multi = given(bits=bits, pool=pool)
+    return given(lenses=lens_names(lens), model=model, bm25=bm25 or None, multi=multi or None, passages=passages or None)
 
 
 def _open_or_create(path: Path, options: dict[str, Any], threads: int | None) -> Collection:
@@ -303,6 +332,10 @@ def _print_changes(changes: Changes, documents: int, skipped: int, seconds: floa
         if count and name not in ("truncated", "deleted")
     ]
     out().print(f"{', '.join(parts) or 'nothing to do'}; {documents:,} documents in {seconds:.1f} s")
+
+
+def _figure(value: Any) -> str:
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.4g}" if isinstance(value, float) else str(value)
 
 
 def _mega(size: int) -> str:

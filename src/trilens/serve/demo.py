@@ -11,12 +11,15 @@ from rich.console import Console
 from rich.text import Text
 
 from trilens.collection import Collection
+from trilens.encode.folder import fingerprint_model, resolve_model
 from trilens.errors import TrilensError
 from trilens.search.hits import Hit
 from trilens.serve.options import Json
 from trilens.serve.progress import counting
 from trilens.serve.render import hit_to_json, out, print_json, side_by_side
 from trilens.store.catalog import FILE_NAME
+from trilens.store.config import DEFAULT_MODEL
+from trilens.store.schema import FORMAT_VERSION
 from trilens.text.python_docs import standard_library
 
 QUESTIONS = (
@@ -56,7 +59,7 @@ def demo(
       trilens demo "remove a folder and everything inside it"
     """
     console = out()
-    with _collection(to or _cache() / f"python-{platform.python_version()}.trilens") as collection:
+    with _collection(to or _cache() / _name()) as collection:
         if question is not None:
             _answer(collection, question, json, console)
             return
@@ -97,6 +100,12 @@ def _prompt(collection: Collection, console: Console) -> None:
             _answer(collection, question, False, console)
         except TrilensError as error:
             console.print(str(error), style="red", markup=False)
+
+
+def _name() -> str:
+    """Another Python, model or format on disk gets a collection of its own."""
+    model = fingerprint_model(resolve_model(DEFAULT_MODEL))
+    return f"python-{platform.python_version()}-{model}-{FORMAT_VERSION}.trilens"
 
 
 def _cache() -> Path:

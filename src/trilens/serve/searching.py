@@ -7,6 +7,7 @@ import typer
 
 from trilens.collection import Collection
 from trilens.errors import BadInput
+from trilens.index.multi_search import parse_params
 from trilens.serve.options import CollectionPath, Json, Lens, Threads, lens_names
 from trilens.serve.render import hit_to_json, out, print_hits, print_json
 from trilens.store.filters import parse_filter
@@ -23,6 +24,14 @@ def search(
         str | None,
         typer.Option("--filter", metavar="JSON", help="Only documents whose metadata match.", show_default=False),
     ] = None,
+    rerank: Annotated[
+        str | None,
+        typer.Option("--rerank", metavar="LENS", help="Let this lens order what the others find.", show_default=False),
+    ] = None,
+    multi: Annotated[
+        str | None,
+        typer.Option("--multi", metavar="JSON", help="Settings of the multi lens for this search.", show_default=False),
+    ] = None,
     exact: Annotated[bool, typer.Option("--exact", help="No approximation anywhere, even where it is slower.")] = False,
     threads: Threads = None,
     json: Json = False,
@@ -38,13 +47,19 @@ def search(
       trilens search my.trilens "invoice 2024-117" --lens bm25 -k 3
 
       trilens search my.trilens "heat transfer" --filter '{"year": {"$gte": 2020}, "lang": "en"}'
+
+      trilens search my.trilens "heat transfer" --lens bm25 --rerank multi
+
+      trilens search my.trilens "heat transfer" --lens multi --multi '{"method": "xtr", "probes": 64}'
     """
     queries = [line.strip() for line in sys.stdin if line.strip()] if query == "-" else [query]
     if not queries:
         raise BadInput("standard input holds no query; expected one a line")
     where: dict[str, Any] | None = parse_filter(filter) if filter is not None else None
     with Collection.open(path, threads=threads) as collection:
-        answers = collection.search(queries, k, lenses=lens_names(lens), where=where, exact=exact)
+        params = {"multi": parse_params(multi)} if multi is not None else None
+        names = lens_names(lens)
+        answers = collection.search(queries, k, lenses=names, where=where, exact=exact, rerank=rerank, params=params)
     console = out()
     for text, hits in zip(queries, answers, strict=True):
         if json:

@@ -4,90 +4,33 @@ A document's `key` is our number for one version of it: given once, never again.
 order. A document that was deleted or replaced leaves its key in `deleted` until a merge drops its rows.
 """
 
-import errno
 import json
 import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trilens.errors import (
-    BadInput,
-    CollectionDamaged,
-    CollectionError,
-    CollectionLocked,
-    CollectionReadOnly,
-    UnknownFormat,
-)
+from trilens.errors import BadInput, CollectionDamaged, UnknownFormat
 from trilens.store.config import CollectionConfig
+from trilens.store.failures import clear_errors
+from trilens.store.schema import (
+    APPLICATION_ID,
+    FORMAT_VERSION,
+    SCHEMA,
+    FileRecord,
+    FolderRecord,
+    Known,
+    SegmentRecord,
+    SharedRecord,
+)
+from trilens.store.schema import FILE_NAME as FILE_NAME
 from trilens.text.document import Document
 
-FILE_NAME = "catalog.sqlite"
-APPLICATION_ID = 0x7472_6C73  # "trls": tells our file from other SQLite files
-FORMAT_VERSION = 1
 KEYS_PER_STATEMENT = 500
-SCHEMA = """
-CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE documents (
-    key INTEGER PRIMARY KEY AUTOINCREMENT,
-    doc_id TEXT NOT NULL UNIQUE,
-    title TEXT NOT NULL,
-    text TEXT NOT NULL,
-    metadata TEXT NOT NULL,
-    hash BLOB NOT NULL
-);
-CREATE TABLE deleted (key INTEGER PRIMARY KEY);
-CREATE TABLE segments (
-    id TEXT PRIMARY KEY,
-    first_key INTEGER NOT NULL,
-    last_key INTEGER NOT NULL,
-    rows INTEGER NOT NULL,
-    documents INTEGER NOT NULL
-) WITHOUT ROWID;
-CREATE TABLE files (
-    segment TEXT NOT NULL REFERENCES segments (id) ON DELETE CASCADE,
-    path TEXT NOT NULL,
-    bytes INTEGER NOT NULL,
-    checksum TEXT NOT NULL,
-    PRIMARY KEY (segment, path)
-) WITHOUT ROWID;
-"""
-
-
-@dataclass(frozen=True, slots=True)
-class FileRecord:
-    """One file of a segment: its path inside the segment, and what it must hold."""
-
-    path: str
-    bytes: int
-    checksum: str
-
-
-@dataclass(frozen=True, slots=True)
-class SegmentRecord:
-    """One segment: the keys it covers, how many rows and documents it was written with, and its files."""
-
-    files: tuple[FileRecord, ...]
-    id: str
-    first_key: int
-    last_key: int
-    rows: int
-    documents: int
-
-
-@dataclass(frozen=True, slots=True)
-class Known:
-    """What is needed to decide whether an upsert changes anything."""
-
-    key: int
-    hash: bytes
-    metadata: str
 
 
 def text_hash(document: Document) -> bytes:
@@ -97,32 +40,6 @@ def text_hash(document: Document) -> bytes:
     digest.update(len(title).to_bytes(8, "little") + title)  # where the title ends must count
     digest.update(document.text.encode())
     return digest.digest()
-
-
-@contextmanager
-def clear_errors(root: Path) -> Iterator[None]:
-    """Say in our words what SQLite and the file system say in theirs."""
-    try:
-        yield
-    except (sqlite3.Error, OSError, json.JSONDecodeError) as error:
-        raise _translate(root, error) from error
-
-
-def _translate(root: Path, error: sqlite3.Error | OSError | json.JSONDecodeError) -> CollectionError:
-    text = str(error)
-    full = getattr(error, "sqlite_errorname", None) in ("SQLITE_FULL", "SQLITE_IOERR_SHMSIZE")
-    full |= " requested and " in text  # numpy's short write, which has no errno
-    if full or getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-        return CollectionReadOnly(f"no space left on the disk of {root}; nothing was committed: free space and run it again")
-    if getattr(error, "errno", None) in (errno.EACCES, errno.EPERM, errno.EROFS) or "readonly" in text:
-        return CollectionReadOnly(f"{root} cannot be written ({text}); expected write permission on the folder")
-    if "unable to open" in text:
-        return CollectionReadOnly(f"the catalog in {root} cannot be opened ({text}); check the folder's permissions")
-    if "locked" in text or "busy" in text:
-        return CollectionLocked(f"{root} is being written by another process; wait for it to finish and run it again")
-    if isinstance(error, OSError):
-        return CollectionError(f"{root} cannot be used ({error.strerror or text}); choose another folder")
-    return CollectionDamaged(f"{root / FILE_NAME} cannot be read ({text}); run `trilens check` or restore a copy")
 
 
 class Catalog:
@@ -264,6 +181,10 @@ class Catalog:
                     found[key] = Document(doc_id, text, title, json.loads(metadata))
         return found
 
+    def keys(self) -> NDArray[np.int64]:
+        """Of all documents, ascending."""
+        return _keys(self._run("SELECT key FROM documents ORDER BY key"))
+
     def every(self) -> Iterator[tuple[int, bytes, Document]]:
         """Key, hash and content of every document, in the order of keys."""
         with clear_errors(self._root):
@@ -277,36 +198,70 @@ class Catalog:
 
     def segments(self) -> list[SegmentRecord]:
         """In the order of their keys."""
-        files: dict[str, list[FileRecord]] = {}
-        for segment, path, size, checksum in self._run("SELECT segment, path, bytes, checksum FROM files ORDER BY path"):
-            files.setdefault(segment, []).append(FileRecord(path, size, checksum))
         rows = self._run("SELECT id, first_key, last_key, rows, documents FROM segments ORDER BY first_key")
-        return [SegmentRecord(tuple(files.get(row[0], [])), *row) for row in rows]
+        return [SegmentRecord(row[0], self._files(row[0]), *row[1:]) for row in rows]
+
+    def shared(self) -> list[SharedRecord]:
+        """The shared parts of each lens, oldest first."""
+        rows = self._run("SELECT id, lens, place FROM shared ORDER BY lens, place")
+        records = [SharedRecord(row[0], self._files(row[0]), *row[1:]) for row in rows]
+        for number, record in enumerate(records):
+            before = records[number - 1] if number else None
+            if record.place != (before.place + 1 if before and before.lens == record.lens else 0):
+                raise CollectionDamaged(
+                    f"{self._root / FILE_NAME} has lost a shared part of {record.lens}; restore a copy or index again"
+                )
+        return records
+
+    def folders(self) -> set[str]:
+        """The names of all folders that belong to the collection."""
+        return {row[0] for row in self._run("SELECT id FROM folders")}
 
     def add_segment(self, segment: SegmentRecord) -> None:
         """Part of the running change."""
+        self._add_folder(segment)
         values = (segment.id, segment.first_key, segment.last_key, segment.rows, segment.documents)
         self._run("INSERT INTO segments VALUES (?, ?, ?, ?, ?)", *values)
-        for file in segment.files:
-            self._run("INSERT INTO files VALUES (?, ?, ?, ?)", segment.id, file.path, file.bytes, file.checksum)
 
     def remove_segment(self, segment_id: str) -> None:
         """Part of the running change."""
-        self._run("DELETE FROM segments WHERE id = ?", segment_id)
+        self._run("DELETE FROM folders WHERE id = ?", segment_id)
+
+    def add_shared(self, shared: SharedRecord) -> None:
+        """Part of the running change."""
+        self._add_folder(shared)
+        self._run("INSERT INTO shared VALUES (?, ?, ?)", shared.id, shared.lens, shared.place)
+
+    def remove_folders(self) -> None:
+        """Part of the running change: what is left are the documents, in no segment."""
+        self._run("DELETE FROM folders")
+        self._run("DELETE FROM deleted")
 
     def problems(self) -> list[str]:
         """What SQLite itself finds wrong with the file."""
         try:
             found = [row[0] for row in self._connection.execute("PRAGMA integrity_check(10)")]
+            found = [] if found == ["ok"] else found
+            lost = self._connection.execute('SELECT DISTINCT "table", parent FROM pragma_foreign_key_check').fetchall()
+            found += [f"a row of {table} names one of {parent} that is not there" for table, parent in lost]
         except sqlite3.Error as error:
             found = [str(error)]
-        return [] if found == ["ok"] else [f"{self._root / FILE_NAME}: {problem}" for problem in found]
+        return [f"{self._root / FILE_NAME}: {problem}" for problem in found]
 
     def _fact(self, name: str) -> str:
         found = self._run("SELECT value FROM facts WHERE name = ?", name).fetchone()
         if not found:
             raise CollectionDamaged(f"{self._root / FILE_NAME} has no {name}; restore a copy or index again")
         return str(found[0])
+
+    def _files(self, folder: str) -> tuple[FileRecord, ...]:
+        rows = self._run("SELECT path, bytes, checksum FROM files WHERE folder = ? ORDER BY path", folder)
+        return tuple(FileRecord(*row) for row in rows)
+
+    def _add_folder(self, folder: FolderRecord) -> None:
+        self._run("INSERT INTO folders VALUES (?)", folder.id)
+        for file in folder.files:
+            self._run("INSERT INTO files VALUES (?, ?, ?, ?)", folder.id, file.path, file.bytes, file.checksum)
 
     def _run(self, statement: str, *values: str | int | float | bytes) -> sqlite3.Cursor:
         with clear_errors(self._root):

@@ -1,6 +1,6 @@
 """Verify a collection: every byte of every file, and that no document is lost or half there."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -8,8 +8,10 @@ from pathlib import Path
 import numpy as np
 
 from trilens.errors import CollectionDamaged
-from trilens.store.catalog import FILE_NAME, Catalog, SegmentRecord, has_moved_on, text_hash
-from trilens.store.segment import FOLDER, Rows, checksum, is_ours
+from trilens.store.catalog import Catalog, has_moved_on, text_hash
+from trilens.store.folders import FOLDER, checksum, is_ours
+from trilens.store.schema import FILE_NAME, FolderRecord, SegmentRecord
+from trilens.store.segment import Rows
 from trilens.text.passages import split_passages
 
 BytesDone = Callable[[int], None]
@@ -50,12 +52,15 @@ def _check_commit(root: Path, report_bytes: BytesDone) -> tuple[int, Report]:
         report.problems += catalog.problems()
         if report.problems:
             return commit, report
-        records = catalog.segments()
-        for record in records:
+        segments = catalog.segments()
+        folders = [*segments, *catalog.shared()]
+        for record in folders:
             _check_files(root / FOLDER / record.id, record, report, report_bytes)
-        _check_strangers(root, records, report)
+        for folder_id in sorted(catalog.folders() - {record.id for record in folders}):
+            report.problems.append(f"{root / FILE_NAME} does not say what {root / FOLDER / folder_id} is")
+        _check_strangers(root, folders, report)
         if not report.problems:
-            _check_documents(root, catalog, records, report)
+            _check_documents(root, catalog, segments, report)
     except (FileNotFoundError, CollectionDamaged) as error:
         report.problems.append(str(error))
     finally:
@@ -63,7 +68,7 @@ def _check_commit(root: Path, report_bytes: BytesDone) -> tuple[int, Report]:
     return commit, report
 
 
-def _check_files(folder: Path, record: SegmentRecord, report: Report, report_bytes: BytesDone) -> None:
+def _check_files(folder: Path, record: FolderRecord, report: Report, report_bytes: BytesDone) -> None:
     for file in record.files:
         path = folder / file.path
         if not path.is_file():
@@ -79,8 +84,8 @@ def _check_files(folder: Path, record: SegmentRecord, report: Report, report_byt
         report_bytes(size)
 
 
-def _check_strangers(root: Path, records: list[SegmentRecord], report: Report) -> None:
-    """Files that trilens did not write. Segments of a dead writer are no damage: the next writer sweeps them."""
+def _check_strangers(root: Path, records: Sequence[FolderRecord], report: Report) -> None:
+    """Files that trilens did not write. Folders of a dead writer are no damage: the next writer sweeps them."""
     known = {record.id for record in records}
     strangers = [path for path in (root / FOLDER).glob("*") if path.name not in known and not is_ours(path.name)]
     for record in records:

@@ -4,11 +4,15 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
+from trilens.encode.folder import Head
 from trilens.errors import BadInput
 from trilens.index.bm25 import Bm25Config
 from trilens.index.dense import DenseConfig
+from trilens.index.multi import MultiConfig
 
-LENSES = ("bm25", "dense")
+HEADS: dict[str, Head | None] = {"bm25": None, "dense": "dense", "multi": "multi"}  # what each lens needs of the model
+LENSES = tuple(HEADS)
+DEFAULT_LENSES = ("bm25", "dense")
 DEFAULT_MODEL = "all-MiniLM-L6-v2"
 
 
@@ -35,11 +39,12 @@ class CollectionConfig(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
 
-    lenses: tuple[str, ...] = LENSES
+    lenses: tuple[str, ...] = DEFAULT_LENSES
     model: str = DEFAULT_MODEL
     model_fingerprint: str = ""
     bm25: Bm25Config = Bm25Config()
     dense: DenseConfig = DenseConfig()
+    multi: MultiConfig = MultiConfig()
     passages: PassageConfig = PassageConfig()
 
     @field_validator("lenses")
@@ -48,6 +53,11 @@ class CollectionConfig(BaseModel):
         if not lenses or len(set(lenses)) != len(lenses) or not set(lenses) <= set(LENSES):
             raise ValueError(f"lenses are {', '.join(lenses) or 'none'}; expected one or more of {', '.join(LENSES)}")
         return lenses
+
+    @property
+    def heads(self) -> tuple[Head, ...]:
+        """What the lenses need of the model; nothing if they need none."""
+        return tuple(head for lens in self.lenses if (head := HEADS[lens]))
 
     @staticmethod
     def of(**options: Any) -> "CollectionConfig":

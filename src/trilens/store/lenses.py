@@ -1,16 +1,19 @@
 """From a collection's config to its lenses. Models are loaded when first needed, and never the wrong ones."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
-from pathlib import Path
 
-from trilens.encode.encoder import Encoded, Encoder, Progress
+import numpy as np
+from numpy.typing import NDArray
+
+from trilens.encode.encoder import Encoded, Progress
 from trilens.encode.folder import resolve_model
 from trilens.encode.onnx import OnnxEncoder
 from trilens.errors import BadInput, BadModel
 from trilens.index.bm25 import Bm25Lens
 from trilens.index.dense import DenseLens
-from trilens.index.lens import Lens
+from trilens.index.lens import Lens, SharesNothing
+from trilens.index.multi import MultiLens
 from trilens.store.config import CollectionConfig
 
 
@@ -23,7 +26,7 @@ class ModelEncoder:
 
     @cached_property
     def _encoder(self) -> OnnxEncoder:
-        encoder = OnnxEncoder(resolve_model(self._config.model), threads=self._threads)
+        encoder = OnnxEncoder(resolve_model(self._config.model), threads=self._threads, heads=self._config.heads)
         expected = self._config.model_fingerprint
         if expected and encoder.fingerprint != expected:
             raise BadModel(
@@ -45,15 +48,24 @@ class ModelEncoder:
         """Representations of queries."""
         return self._encoder.encode_queries(texts)
 
+    def doc_tokens(self, texts: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        """See `OnnxEncoder.doc_tokens`."""
+        return self._encoder.doc_tokens(texts)
+
+    def token_texts(self, ids: Sequence[int]) -> list[str]:
+        """See `OnnxEncoder.token_texts`."""
+        return self._encoder.token_texts(ids)
+
 
 class Lenses:
     """The lenses of one collection by name."""
 
     def __init__(self, config: CollectionConfig, threads: int | None = None) -> None:
-        model = ModelEncoder(config, threads)
+        self.model = model = ModelEncoder(config, threads)
         makers: dict[str, Callable[[], Lens]] = {
             "bm25": lambda: Bm25Lens(config.bm25),
             "dense": lambda: DenseLens(model, config.dense),
+            "multi": lambda: MultiLens(model, config.multi),
         }
         self._lenses = {name: makers[name]() for name in config.lenses}
 
@@ -61,6 +73,11 @@ class Lenses:
     def names(self) -> list[str]:
         """In the order of the config."""
         return list(self._lenses)
+
+    @property
+    def sharing(self) -> list[str]:
+        """Those that may keep something for all segments together."""
+        return [name for name, lens in self._lenses.items() if not isinstance(lens, SharesNothing)]
 
     def __getitem__(self, name: str) -> Lens:
         if name not in self._lenses:
@@ -79,15 +96,13 @@ class Lenses:
                 done[id(encoder)] = encoder.encode_queries(texts)
         return {name: done[id(self[name].encoder)] for name in names}
 
-    def build(self, texts: list[str], folder: Path, progress: Progress | None = None) -> int:
-        """Encode the texts with each encoder once and write the part of every lens; returns how many were truncated."""
-        encoders: dict[int, Encoder] = {id(self[name].encoder): self[name].encoder for name in self.names}
-        slowest = list(encoders)[-1]  # counting words takes no time beside a model, so only one of them reports
-        truncated = 0
-        for key, encoder in encoders.items():
-            encoded = encoder.encode_docs(texts, progress if key == slowest else None)
-            truncated = max(truncated, encoded.truncated)
-            for name in self.names:
-                if id(self[name].encoder) == key:
-                    self[name].build(encoded, folder / name)
-        return truncated
+    def encode_docs(
+        self, names: Sequence[str], texts: list[str], progress: Progress | None = None
+    ) -> Iterator[tuple[list[str], Encoded]]:
+        """What each encoder makes of the texts, one after the other, and the names of the lenses that use it."""
+        users: dict[int, list[str]] = {}
+        for name in names:
+            users.setdefault(id(self[name].encoder), []).append(name)
+        slowest = list(users)[-1]  # counting words takes no time beside a model, so only one of them reports
+        for key, using in users.items():
+            yield using, self[using[0]].encoder.encode_docs(texts, progress if key == slowest else None)

@@ -8,9 +8,10 @@ import numpy as np
 
 from trilens.index.lens import Mask
 from trilens.kernels.postings import MOST_ROWS
-from trilens.store.catalog import SegmentRecord
 from trilens.store.lenses import Lenses
+from trilens.store.schema import SegmentRecord
 from trilens.store.segment import Rows, Segment, write_segment
+from trilens.store.shared import SharedParts
 
 FANOUT = 8
 SMALLEST = 1024  # rows; segments below this size are all alike
@@ -55,7 +56,9 @@ def choose_all(live: Sequence[int]) -> list[slice]:
     return runs
 
 
-def merge_segments(root: Path, segments: Sequence[Segment], keep: Sequence[Mask], lenses: Lenses) -> SegmentRecord | None:
+def merge_segments(
+    root: Path, segments: Sequence[Segment], keep: Sequence[Mask], lenses: Lenses, shared: SharedParts
+) -> SegmentRecord | None:
     """Write one segment with the kept rows of several neighbours; None if nothing is kept."""
     if not any(mask.any() for mask in keep):
         return None
@@ -68,6 +71,6 @@ def merge_segments(root: Path, segments: Sequence[Segment], keep: Sequence[Mask]
 
     def fill(folder: Path) -> None:
         for name in lenses.names:
-            lenses[name].merge([segment.parts[name] for segment in segments], keep, folder / name)
+            lenses[name].merge([segment.parts[name] for segment in segments], keep, folder / name, shared.of(name))
 
     return write_segment(root, rows, fill)

@@ -2,7 +2,7 @@
 
 import json
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -21,7 +21,9 @@ from trilens.store.catalog import Catalog, has_moved_on
 from trilens.store.filters import to_sql
 from trilens.store.lenses import Lenses
 from trilens.store.segment import Segment
+from trilens.store.shared import SharedPart, SharedParts
 from trilens.text.document import Document
+from trilens.text.passages import passage_text
 
 MASKS_KEPT = 16
 TRIES = 10
@@ -44,7 +46,7 @@ class Snapshot:
         self._lock = RLock()
         self._masks: OrderedDict[str, Mask] = OrderedDict()
         self._searchers: dict[str, Searcher] = {}
-        self._catalog, self.segments = _open(root, lenses, previous)
+        self._catalog, self.segments, self.shared = _open(root, lenses, previous)
         self._close = finalize(self, self._catalog.close)  # at the latest when the last search has let go of it
         self.commit = self._catalog.commit_number()
         self._first_rows = np.cumsum([0, *(len(segment) for segment in self.segments)])
@@ -86,10 +88,18 @@ class Snapshot:
         """Whether some document was split into several rows."""
         return any(segment.record.rows > segment.record.documents for segment in self.segments)
 
-    def search(self, lens: str, queries: Encoded, k: int, where: Mapping[str, Any] | None = None, exact: bool = False) -> TopK:
+    def search(
+        self,
+        lens: str,
+        queries: Encoded,
+        k: int,
+        where: Mapping[str, Any] | None = None,
+        exact: bool = False,
+        params: Any | None = None,
+    ) -> TopK:
         """The best k rows of each query through one lens."""
         allowed = None if not where else self.mask(where)
-        return self._searcher(lens).search(queries, k, allowed, exact)
+        return self.searcher(lens).search(queries, k, allowed, exact, params)
 
     def mask(self, where: Mapping[str, Any]) -> Mask:
         """The live rows whose documents pass a filter."""
@@ -125,31 +135,54 @@ class Snapshot:
         with self._lock:
             return self._catalog.documents(keys)
 
+    def key(self, doc_id: str) -> int | None:
+        """Our number of a document."""
+        with self._lock:
+            known = self._catalog.find(doc_id)
+            return known.key if known else None
+
     def document(self, doc_id: str) -> Document | None:
         """A document by the user's id."""
         with self._lock:
             known = self._catalog.find(doc_id)
             return self._catalog.documents([known.key])[known.key] if known else None
 
-    def _searcher(self, lens: str) -> Searcher:
+    def passages(self, keys: NDArray[np.int64] | None = None) -> Iterator[tuple[int, Document, str]]:
+        """The live rows in order, of some documents (ascending keys) or all: row, document, and what the lenses see of it."""
+        for first_row, segment, live in zip(self._first_rows.tolist(), self.segments, self.live, strict=False):
+            chosen = np.ones(len(segment), np.bool_) if keys is None else segment.mask(keys)
+            for at in np.flatnonzero(chosen if live is None else chosen & live).tolist():
+                document = self.documents([int(segment.rows.keys[at])])[int(segment.rows.keys[at])]
+                yield first_row + at, document, passage_text(document, int(segment.rows.starts[at]), int(segment.rows.ends[at]))
+
+    def figures(self, lens: str) -> dict[str, Any]:
+        """What a lens has to tell about itself."""
+        return self._lenses[lens].figures(self._parts(lens), self.shared.of(lens))
+
+    def _parts(self, lens: str) -> list[Any]:
+        return [segment.parts[lens] for segment in self.segments]
+
+    def searcher(self, lens: str) -> Searcher:
+        """The searcher of a lens over this commit."""
         with self._lock:
             if lens not in self._searchers:
-                parts = [segment.parts[lens] for segment in self.segments]
-                self._searchers[lens] = self._lenses[lens].searcher(parts, self.live)
+                self._searchers[lens] = self._lenses[lens].searcher(self._parts(lens), self.live, self.shared.of(lens))
             return self._searchers[lens]
 
 
-def _open(root: Path, lenses: Lenses, previous: Snapshot | None) -> tuple[Catalog, list[Segment]]:
-    """The catalog at its last commit with that commit's segments, reusing those that are open already.
+def _open(root: Path, lenses: Lenses, previous: Snapshot | None) -> tuple[Catalog, list[Segment], SharedParts]:
+    """The catalog at its last commit with that commit's segments and shared parts, reusing those that are open already.
 
     A merge may remove files between reading the catalog and opening them. Then there is a newer commit to open instead.
     """
-    known = {segment.record.id: segment for segment in previous.segments} if previous else {}
+    segments = {segment.record.id: segment for segment in previous.segments} if previous else {}
+    shared = {part.record.id: part for part in previous.shared.every} if previous else {}
     for remaining in reversed(range(TRIES)):
         catalog = Catalog.open(root)
         try:
             catalog.begin()
-            segments = [known.get(record.id) or Segment(root, record, lenses) for record in catalog.segments()]
+            found = [segments.get(record.id) or Segment(root, record, lenses) for record in catalog.segments()]
+            parts = [shared.get(record.id) or SharedPart(root, record, lenses) for record in catalog.shared()]
         except CollectionDamaged:
             commit = catalog.commit_number()
             catalog.close()
@@ -159,5 +192,5 @@ def _open(root: Path, lenses: Lenses, previous: Snapshot | None) -> tuple[Catalo
             catalog.close()
             raise
         else:
-            return catalog, segments
+            return catalog, found, SharedParts(parts)
     raise AssertionError("the loop returns or raises")

@@ -8,19 +8,25 @@ before the commit names it. Memory is bounded by the buffer, whatever the number
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, fields
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 from filelock import FileLock, Timeout
 
+from trilens.encode.encoder import Encoded, Progress
 from trilens.errors import BadInput, CollectionLocked, CollectionReadOnly
 from trilens.index.lens import Mask
-from trilens.store.catalog import Catalog, SegmentRecord, clear_errors, text_hash
+from trilens.store.batch import Batch, draw_sample
+from trilens.store.catalog import Catalog, text_hash
+from trilens.store.failures import clear_errors
+from trilens.store.folders import FOLDER, sweep
 from trilens.store.lenses import Lenses
 from trilens.store.merge import choose, choose_all, merge_segments
-from trilens.store.segment import Rows, Segment, sweep, write_segment
+from trilens.store.schema import SegmentRecord
+from trilens.store.segment import Rows, Segment, write_segment
+from trilens.store.shared import SharedPart, SharedParts, write_shared
 from trilens.text.document import Document
-from trilens.text.passages import split_passages
 
 LOCK_NAME = "writer.lock"
 BUFFER_PASSAGES = 4096
@@ -59,20 +65,17 @@ class Writer:
         except BaseException:
             self._lock.release()
             raise
-        self._buffer: dict[int, Document] = {}
-        self._spans: dict[int, list[tuple[int, int]]] = {}
-        self._characters = 0
-        self._passages = 0
         self.report: DocumentsDone = no_report
         self.changes = Changes()
         try:
             self._catalog.begin_write()
-            sweep(root, self._named())
-            self._config = self._catalog.config()
+            sweep(root, self._catalog.folders())
+            self._passages = self._catalog.config().passages
             self._segments = self._catalog.segments()
         except BaseException:
             self._release()
             raise
+        self._batch = Batch(self._passages)
 
     def add(self, document: Document) -> None:
         """Add a document whose id is not there yet."""
@@ -95,8 +98,6 @@ class Writer:
                 self.changes.unchanged += 1
                 return False
             self._catalog.set_metadata(known.key, metadata)
-            if known.key in self._buffer:
-                self._buffer[known.key] = document
         else:
             self._remove(known.key)
             self._insert(document)
@@ -131,10 +132,15 @@ class Writer:
             raise
         return self.changes
 
-    def optimize(self) -> Changes:
-        """Commit with all segments merged into one, without the rows of deleted documents."""
+    def optimize(self, retrain: bool = False) -> Changes:
+        """Commit with all segments merged into one, without the rows of deleted documents.
+
+        `retrain` makes segments and shared parts anew from the texts, so that what is shared fits all documents.
+        """
         try:
             with clear_errors(self._root):
+                if retrain:
+                    self._encode_again()
                 self._flush()
                 live = self._live_rows()
                 for run in choose_all(live):
@@ -150,13 +156,15 @@ class Writer:
         """Forget everything since the last commit and give up the lock."""
         try:
             self._catalog.rollback()
-            sweep(self._root, self._named())
+            sweep(self._root, self._catalog.folders())
         finally:
             self._release()
 
     def _finish(self, vacuum: bool = False) -> None:
+        if not self._segments:
+            self._catalog.remove_folders()  # what no row relies on is not kept for documents that may be of another kind
         self._catalog.commit()
-        sweep(self._root, self._named())
+        sweep(self._root, self._catalog.folders())
         if vacuum:
             with suppress(CollectionReadOnly):  # no space to make space: all is committed, the next time will do
                 self._catalog.vacuum()
@@ -166,49 +174,81 @@ class Writer:
         self._catalog.close()
         self._lock.release()
 
-    def _named(self) -> set[str]:
-        return {segment.id for segment in self._catalog.segments()}
+    @cached_property
+    def _shared(self) -> SharedParts:
+        """Opened when first needed: documents can be deleted, and everything encoded again, without them."""
+        return SharedParts(SharedPart(self._root, record, self._lenses) for record in self._catalog.shared())
 
     def _insert(self, document: Document) -> None:
         key = self._catalog.insert(document)
-        config = self._config.passages
-        self._buffer[key] = document
-        self._spans[key] = split_passages(document.text, config.words, config.overlap)
-        self._characters += len(document.text)
-        self._passages += len(self._spans[key])
-        if self._passages >= BUFFER_PASSAGES or self._characters >= BUFFER_CHARACTERS:
-            with clear_errors(self._root):
-                self._flush()
+        with clear_errors(self._root):
+            self._put(key, document)
 
     def _remove(self, key: int) -> None:
-        self._catalog.delete(key, in_segment=key not in self._buffer)
-        self._buffer.pop(key, None)
-        self._spans.pop(key, None)
+        waiting = key in self._batch
+        self._catalog.delete(key, in_segment=not waiting)
+        if waiting:
+            self._batch.drop(key)
+
+    def _put(self, key: int, document: Document) -> None:
+        """Let a document wait until there are enough for a segment."""
+        self._batch.put(key, document)
+        if self._batch.passages >= BUFFER_PASSAGES or self._batch.characters >= BUFFER_CHARACTERS:
+            self._flush()
 
     def _flush(self) -> None:
-        """Turn the buffer into a segment of this transaction."""
-        if self._buffer:
-            spans = [(key, start, end) for key, cuts in self._spans.items() for start, end in cuts]
-            texts = [passage_text(self._buffer[key], start, end) for key, start, end in spans]
-            keys, starts, ends = zip(*spans, strict=True)
-            rows = Rows(np.array(keys, np.int64), np.array(starts, np.int32), np.array(ends, np.int32))
-            share = len(self._buffer) / len(texts)
+        """Turn the documents that wait into a segment of this transaction."""
+        if len(self._batch):
+            texts = self._batch.texts()
+            per_passage = len(self._batch) / len(texts)
 
             def fill(folder: Path) -> None:
-                self.changes.truncated += self._lenses.build(texts, folder, lambda passages: self.report(passages * share))
+                self._build(texts, folder, lambda passages: self.report(passages * per_passage))
 
-            segment = write_segment(self._root, rows, fill)
+            segment = write_segment(self._root, self._batch.rows(), fill)
             self._catalog.add_segment(segment)
             self._segments.append(segment)
-        self._buffer.clear()
-        self._spans.clear()
-        self._characters = self._passages = 0
+        self._batch = Batch(self._passages)
+
+    def _build(self, texts: list[str], folder: Path, progress: Progress) -> None:
+        """Encode the texts with each encoder once and write the part of every lens."""
+        truncated = 0
+        for names, encoded in self._lenses.encode_docs(self._lenses.names, texts, progress):
+            truncated = max(truncated, encoded.truncated)
+            for name in names:
+                self._share(name, encoded)
+                self._lenses[name].build(encoded, folder / name, self._shared.of(name))
+        self.changes.truncated += truncated
+
+    def _share(self, name: str, encoded: Encoded) -> None:
+        """Let a lens add to what its segments share, in this transaction."""
+        record = write_shared(self._root, self._lenses[name], encoded, self._shared.of(name))
+        if record:
+            self._catalog.add_shared(record)
+            self._shared.every.append(SharedPart(self._root, record, self._lenses))
+
+    def _encode_again(self) -> None:
+        """Put every document through the lenses as if there were no segments and nothing shared yet.
+
+        The first batch may be about one thing only, so what is shared is made from a sample of all documents before it.
+        """
+        self._catalog.remove_folders()
+        self._segments, self._shared, self._batch = [], SharedParts(), Batch(self._passages)
+        self.changes.truncated = 0
+        if names := self._lenses.sharing:
+            sample = draw_sample(self._catalog, self._passages, BUFFER_PASSAGES, BUFFER_CHARACTERS)
+            for users, encoded in self._lenses.encode_docs(names, sample) if sample else ():
+                for name in users:
+                    self._share(name, encoded)
+        for key, _, document in self._catalog.every():
+            self._put(key, document)
 
     def _merge(self, run: slice) -> None:
         """Replace neighbouring segments by one without their dead rows."""
         records = self._segments[run]
         segments = [Segment(self._root, record, self._lenses) for record in records]
-        merged = merge_segments(self._root, segments, [self._live_mask(segment) for segment in segments], self._lenses)
+        keep = [self._live_mask(segment) for segment in segments]
+        merged = merge_segments(self._root, segments, keep, self._lenses, self._shared)
         for record in records:
             self._catalog.remove_segment(record.id)
             self._catalog.forget_deleted(record.first_key, record.last_key)
@@ -228,16 +268,10 @@ class Writer:
             deleted = self._catalog.deleted(record.first_key, record.last_key)
             alive = record.rows
             if len(deleted):
-                keys = Rows.open(self._root / "segments" / record.id / "rows").keys
+                keys = Rows.open(self._root / FOLDER / record.id / "rows").keys
                 alive -= int(np.isin(keys, deleted).sum())
             counts.append(alive)
         return counts
-
-
-def passage_text(document: Document, start: int, end: int) -> str:
-    """What the lenses see of a passage: every passage carries the document's title."""
-    text = document.text[start:end]
-    return f"{document.title}\n{text}" if document.title else text
 
 
 def _lock(root: Path) -> FileLock:

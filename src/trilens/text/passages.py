@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from itertools import islice
 
 from trilens.errors import BadInput
+from trilens.text.document import Document
 
 # Scripts written without spaces: each character counts as a word, with the vowel signs and tones that stand on it.
 _SOLID = r"\u0e01-\u0e30\u0e32\u0e33\u0e40-\u0e46\u0e81-\u0eb0\u0eb2\u0eb3\u0ec0-\u0ec6"  # Thai, Lao
@@ -140,3 +141,9 @@ def _ends_sentence(text: str, dot: int, after: int) -> bool:
     # J. Smith, U.S. Army: an initial is more often followed by a name than by a new sentence.
     initial = text[dot - 1].isupper() and (len(word) == 1 or word[-2:-1] == ".")
     return not initial and word not in NEVER_LAST
+
+
+def passage_text(document: Document, start: int, end: int) -> str:
+    """What the lenses see of a passage: every passage carries the document's title."""
+    text = document.text[start:end]
+    return f"{document.title}\n{text}" if document.title else text

@@ -1,0 +1,1 @@
+"""Why a document got its score: parts that add up to it."""

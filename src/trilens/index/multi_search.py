@@ -1,0 +1,414 @@
+"""The three searchers of the multi lens, and what is chosen between them for each query."""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from typing import Any, Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trilens.encode.encoder import Encoded
+from trilens.errors import BadInput
+from trilens.index.codebook import Codebook, Codes
+from trilens.index.lens import Mask
+from trilens.index.topk import Heaps, TopK
+from trilens.kernels import multi as kernels
+from trilens.kernels.lanes import LANES, WIDTH
+from trilens.kernels.topk import new_heaps, offer_rows
+
+Floats = NDArray[np.float32]
+Rows = NDArray[np.int32]
+
+MOST_QUERY_TOKENS = 1024
+NO_MASK: Mask = np.empty(0, np.bool_)
+
+
+class _NoRoom(Heaps):
+    """A heap that takes nothing."""
+
+    def __init__(self) -> None:
+        self.scores, self.rows = new_heaps(1, 0)
+
+
+NO_HEAP = _NoRoom()
+
+
+@dataclass(frozen=True, slots=True)
+class MultiParams:
+    """How much work one search does; see `default_params` for what is taken where nothing is said.
+
+    reach       groups of centroids looked at for each query token
+    probes      centroids of each query token whose rows become candidates (plaid) or whose tokens are scored (xtr)
+    candidates  rows that are looked at closer: by their near tokens (plaid) or all their tokens (xtr, 0 for none)
+    margin      plaid: how far below a row's best centroid another may be for its tokens to count, in lengths of a vector
+    nth         xtr: a query token without a retrieved token gets its nth best similarity (k'); 0: estimated as WARP does
+    tokens      xtr: the number of tokens after which WARP's estimate stops
+    """
+
+    method: Literal["plaid", "xtr", "exact"] = "plaid"
+    reach: int = 16
+    probes: int = 16
+    candidates: int = 128
+    margin: float = 0.1
+    nth: int = 0
+    tokens: int = 10_000
+
+    def __post_init__(self) -> None:
+        for name in ("reach", "probes"):
+            if getattr(self, name) < 1:
+                raise BadInput(f"{name} is {getattr(self, name)}; expected at least 1")
+        for name in ("candidates", "margin", "nth", "tokens"):
+            if not getattr(self, name) >= 0:
+                raise BadInput(f"{name} is {getattr(self, name)}; expected 0 or more")
+        if self.method not in ("plaid", "xtr", "exact"):
+            raise BadInput(f"method is {self.method!r}; expected plaid, xtr or exact")
+
+    @property
+    def imputes(self) -> bool:
+        """Whether scores hold imputed parts; those of all other searches are MaxSim."""
+        return self.method == "xtr" and not self.candidates
+
+
+def parse_params(text: str) -> MultiParams:
+    """Parameters from the command line; fields that are not named have the defaults of `MultiParams`."""
+    try:
+        return MultiParams(**json.loads(text))
+    except (json.JSONDecodeError, TypeError) as error:
+        names = ", ".join(field.name for field in fields(MultiParams))
+        raise BadInput(f"multi settings are {text!r} ({error}); expected a JSON object with some of {names}") from error
+
+
+def default_params(k: int, rows: int, method: Literal["plaid", "xtr", "exact"] = "plaid") -> MultiParams:
+    """Parameters for the best k of so many rows: a pure function, so that no search leaves anything behind for the next."""
+    growth = max(1.0, rows / 5000) ** 0.25
+    probes = int(32 * growth)
+    candidates = int(max(200, 8 * k) * growth)
+    if method == "xtr":
+        return MultiParams(method, reach=probes, probes=probes, candidates=0, tokens=int(10_000 * growth**2))
+    return MultiParams(method, reach=int(16 * growth), probes=probes, candidates=candidates)
+
+
+class Part(Protocol):
+    """What a searcher needs of a segment."""
+
+    @property
+    def offsets(self) -> NDArray[np.int64]: ...
+    @property
+    def codes(self) -> Codes: ...
+    @property
+    def list_ptr(self) -> NDArray[np.int64]: ...
+    @property
+    def list_rows(self) -> NDArray[np.int32]: ...
+    def __len__(self) -> int: ...
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Look:
+    """What one query has seen of the centroids: see kernels/multi.py."""
+
+    query: Floats
+    steps_query: NDArray[np.int16]
+    query_units: Floats
+    columns: Floats
+    scores: Floats
+    score_bytes: NDArray[np.uint8]
+    units: Floats
+    probed: NDArray[np.uint32]
+    probed_scores: Floats
+
+
+class MultiSearcher:
+    """Answers queries over all parts. It keeps no state but its files: the same query gets the same answer at any time."""
+
+    def __init__(self, codebook: Codebook | None, parts: Sequence[Part], live: Sequence[Mask | None]) -> None:
+        self._codebook = codebook
+        self._parts = parts
+        self._live = live
+        self._first_rows = np.cumsum([0, *(len(part) for part in parts)]).tolist()
+
+    def search(
+        self, queries: Encoded, k: int, allowed: Mask | None = None, exact: bool = False, params: Any | None = None
+    ) -> TopK:
+        """The k best rows by MaxSim (xtr without candidates: by the imputed score). Rows without tokens are never found."""
+        multi = queries.multi
+        assert multi is not None
+        heaps = Heaps(len(multi), k)
+        if self._codebook is None:
+            return heaps.sorted()
+        if multi.dim != self._codebook.dim:
+            raise BadInput(f"query tokens have {multi.dim} dimensions; expected {self._codebook.dim}, as the documents")
+        chosen = params or default_params(k, self._first_rows[-1])
+        if exact:
+            chosen = replace(chosen, method="exact")
+        for query in range(len(multi)):
+            vectors = multi.vectors[multi.offsets[query] : multi.offsets[query + 1]]
+            if len(vectors) > MOST_QUERY_TOKENS:
+                raise BadInput(f"the query has {len(vectors)} tokens; expected at most {MOST_QUERY_TOKENS}")
+            if len(vectors):
+                one = Heaps(1, k)
+                self._search_one(np.ascontiguousarray(vectors), k, allowed, chosen, one)
+                heaps.scores[query], heaps.rows[query] = one.scores[0], one.rows[0]
+        return heaps.sorted()
+
+    def score(self, queries: Encoded, rows: NDArray[np.int64]) -> Floats:
+        """MaxSim of the rows (queries, n) of each query; -inf for those without tokens and for -1."""
+        multi = queries.multi
+        assert multi is not None
+        found = np.full(rows.shape, -np.inf, np.float32)
+        for query in range(len(multi) if self._codebook else 0):
+            vectors = multi.vectors[multi.offsets[query] : multi.offsets[query + 1]]
+            for i in range(len(self._parts)):
+                here = (rows[query] >= self._first_rows[i]) & (rows[query] < self._first_rows[i + 1])
+                chosen = (rows[query, here] - self._first_rows[i]).astype(np.int32)
+                found[query, here] = self._maxsim(i, _columns(vectors), len(vectors), chosen)
+        return found
+
+    @property
+    def dim(self) -> int:
+        """Dimensions of a token vector; 0 while there is none."""
+        return self._codebook.dim if self._codebook else 0
+
+    def codes(self, row: int) -> Codes:
+        """The codes of the tokens of a row."""
+        i = int(np.searchsorted(self._first_rows, row, side="right")) - 1
+        start, end = self._parts[i].offsets[row - self._first_rows[i] :][:2].tolist()
+        return self._parts[i].codes.slice(start, end)
+
+    def decode(self, row: int) -> Floats:
+        """The token vectors of a row as the index holds them."""
+        return self._codebook.decode(self.codes(row)) if self._codebook else np.empty((0, 0), np.float32)
+
+    def look(self, query: Floats, params: MultiParams) -> Look:
+        """Score the centroids near each query token."""
+        codebook = self._codebook
+        assert codebook is not None
+        tokens, count = len(query), len(codebook.centroids)
+        lanes = -(-tokens // LANES) * LANES
+        probes = min(params.probes, count)
+        found = Look(
+            query,
+            *_whole(query * codebook.steps),
+            _columns(query),
+            np.full((count, tokens), -np.inf, np.float32),
+            np.zeros((count, lanes), np.uint8),
+            np.empty(tokens, np.float32),
+            np.empty((tokens, probes), np.uint32),
+            np.empty((tokens, probes), np.float32),
+        )
+        kernels.score_centroids(
+            query,
+            query @ self._leader_columns,
+            min(params.reach, len(codebook.leaders)),
+            codebook.group_ptr,
+            codebook.centroids,
+            probes,
+            found.scores,
+            found.score_bytes,
+            found.units,
+            found.probed,
+            found.probed_scores,
+        )
+        return found
+
+    def imputed(self, look: Look, params: MultiParams, masks: Sequence[Mask | None] | None = None) -> Floats:
+        """What a query token counts in a row of which it retrieved no token, if only the rows of the masks are searched."""
+        if params.nth:
+            return self._nth_best(look, self._live if masks is None else masks, params.nth)
+        reached = np.cumsum(self._list_sizes[look.probed], axis=1) >= params.tokens
+        at = np.where(reached.any(axis=1), reached.argmax(axis=1), look.probed.shape[1] - 1)
+        estimate: Floats = look.probed_scores[np.arange(len(at)), at]
+        return estimate
+
+    def _nth_best(self, look: Look, masks: Sequence[Mask | None], nth: int) -> Floats:
+        """The nth best similarity of each query token; of its last centroid where fewer tokens were retrieved."""
+        found = look.probed_scores[:, -1].copy()
+        for token in range(len(look.query)):
+            heap = Heaps(1, nth)
+            for i, mask in enumerate(masks):
+                self._similarities(i, look, token, mask, _Scratch(len(self._parts[i])), heap)
+            if heap.rows[0, 0] >= 0:
+                found[token] = heap.scores[0, 0]
+        return found
+
+    @cached_property
+    def _list_sizes(self) -> NDArray[np.int64]:
+        """How many rows of all parts are near each centroid."""
+        assert self._codebook is not None
+        sizes = np.zeros(len(self._codebook.centroids), np.int64)
+        for part in self._parts:
+            sizes[: len(part.list_ptr) - 1] += np.diff(part.list_ptr)
+        return sizes
+
+    @cached_property
+    def _leader_columns(self) -> Floats:
+        assert self._codebook is not None
+        return np.ascontiguousarray(self._codebook.leaders.T)
+
+    def _search_one(self, query: Floats, k: int, allowed: Mask | None, params: MultiParams, heaps: Heaps) -> None:
+        masks = [self._mask(i, allowed) for i in range(len(self._parts))]
+        rows = sum(len(part) if mask is None else int(mask.sum()) for part, mask in zip(self._parts, masks, strict=True))
+        if params.method == "exact" or (not params.imputes and rows <= max(k, params.candidates)):
+            self._offer_all(query, masks, heaps)
+            return
+        look = self.look(query, params)
+        search = self._plaid if params.method == "plaid" else self._xtr
+        if not search(look, k, masks, params, heaps):  # too few rows were near: then all are looked at
+            self._offer_all(query, masks, heaps)
+
+    def _mask(self, i: int, allowed: Mask | None) -> Mask | None:
+        return self._live[i] if allowed is None else allowed[self._first_rows[i] : self._first_rows[i + 1]]
+
+    def _offer_all(self, query: Floats, masks: Sequence[Mask | None], heaps: Heaps) -> None:
+        for i, mask in enumerate(masks):
+            rows = (np.arange(len(self._parts[i])) if mask is None else np.flatnonzero(mask)).astype(np.int32)
+            self._offer(i, rows, self._maxsim(i, _columns(query), len(query), rows), heaps)
+
+    def _plaid(self, look: Look, k: int, masks: Sequence[Mask | None], params: MultiParams, heaps: Heaps) -> bool:
+        def near(i: int, mask: Mask, scratch: "_Scratch") -> int:
+            part = self._parts[i]
+            lists = (part.list_ptr, part.list_rows, mask, len(mask) > 0)
+            return kernels.gather(look.probed, look.probed_scores, *lists, scratch.gains, scratch.last_token, scratch.touched)
+
+        chosen = self._candidates(near, masks, max(k, params.candidates))
+        if sum(len(rows) for rows, _ in chosen) < k:
+            return False
+        lengths = np.linalg.norm(look.query, axis=1)
+        margins = np.minimum(params.margin * lengths * look.units, 254).astype(np.uint8)
+        scores = [self._rerank(i, rows, look, margins) for i, (rows, _) in enumerate(chosen)]
+        best = _best(scores, k + k // 2)
+        for i, (rows, _) in enumerate(chosen):
+            kept = rows[scores[i] >= best]
+            self._offer(i, kept, self._maxsim(i, look.columns, len(look.query), kept), heaps)
+        return True
+
+    def _xtr(self, look: Look, k: int, masks: Sequence[Mask | None], params: MultiParams, heaps: Heaps) -> bool:
+        imputed = self.imputed(look, params, masks)
+
+        def near(i: int, mask: Mask, scratch: "_Scratch") -> int:
+            total = 0
+            for token in range(len(look.query)):
+                count = self._similarities(i, look, token, mask if len(mask) else None, scratch, NO_HEAP)
+                retrieved = (scratch.best, scratch.seen, scratch.met, count)
+                total = kernels.add_gains(*retrieved, imputed[token], scratch.gains, scratch.joined, scratch.touched, total)
+            return total
+
+        chosen = self._candidates(near, masks, max(k, params.candidates))
+        few = sum(len(rows) for rows, _ in chosen) < k
+        if few and not params.imputes:
+            return False
+        base = np.float32(imputed.sum())
+        for i, (rows, gains) in enumerate(chosen):
+            if params.imputes:
+                self._offer(i, rows, base + gains, heaps)
+                if few:  # all parts of the others are imputed
+                    others = self._others(i, rows, masks[i])
+                    self._offer(i, others, np.full(len(others), base, np.float32), heaps)
+            else:
+                self._offer(i, rows, self._maxsim(i, look.columns, len(look.query), rows), heaps)
+        return True
+
+    def _others(self, i: int, rows: Rows, mask: Mask | None) -> Rows:
+        """The rows of a part that count, have tokens, and are not among the given ones."""
+        left = np.diff(self._parts[i].offsets) > 0
+        left[rows] = False
+        return np.flatnonzero(left if mask is None else left & mask).astype(np.int32)
+
+    def _similarities(self, i: int, look: Look, token: int, mask: Mask | None, scratch: "_Scratch", heap: Heaps) -> int:
+        """The best similarity of one query token in each row that it retrieves; see `gather_tokens`."""
+        part, codes = self._parts[i], self._parts[i].codes
+        return kernels.gather_tokens(
+            token,
+            look.steps_query,
+            look.query_units[token],
+            look.probed[token],
+            look.probed_scores[token],
+            part.list_ptr,
+            part.list_rows,
+            part.offsets,
+            codes.nearest,
+            codes.residuals,
+            codes.sizes,
+            codes.stretches,
+            *self._tables,
+            NO_MASK if mask is None else mask,
+            mask is not None,
+            scratch.best,
+            scratch.seen,
+            scratch.met,
+            heap.scores[0],
+            heap.rows[0],
+        )
+
+    def _candidates(
+        self, near: Callable[[int, Mask, "_Scratch"], int], masks: Sequence[Mask | None], keep: int
+    ) -> list[tuple[Rows, Floats]]:
+        """About `keep` rows of all parts together, those with the highest gains, and their gains."""
+        met = []
+        for i, mask in enumerate(masks):
+            scratch = _Scratch(len(self._parts[i]))
+            count = near(i, NO_MASK if mask is None else mask, scratch)
+            count = kernels.keep_best(scratch.gains, scratch.touched, count, keep)
+            rows = scratch.touched[:count]
+            met.append((rows, scratch.gains[rows]))
+        if len(met) > 1:
+            lowest = _best([gains for _, gains in met], keep)
+            met = [(rows[gains >= lowest], gains[gains >= lowest]) for rows, gains in met]
+        return met
+
+    @cached_property
+    def _tables(self) -> tuple[Floats, Floats, NDArray[np.int8]]:
+        assert self._codebook is not None
+        return self._codebook.sizes, self._codebook.stretches, self._codebook.levels
+
+    def _rerank(self, i: int, rows: Rows, look: Look, margins: NDArray[np.uint8]) -> Floats:
+        part, codes = self._parts[i], self._parts[i].codes
+        found = np.empty(len(rows), np.float32)
+        assert self._codebook is not None
+        asked = (look.query, look.steps_query, look.query_units)
+        seen = (*asked, self._codebook.centroids, look.scores, look.score_bytes, margins)
+        coded = (part.offsets, codes.nearest, codes.residuals, codes.sizes, codes.stretches)
+        kernels.rerank(rows, *seen, *coded, *self._tables, found)
+        return found
+
+    def _maxsim(self, i: int, columns: Floats, tokens: int, rows: Rows) -> Floats:
+        codebook, part, codes = self._codebook, self._parts[i], self._parts[i].codes
+        assert codebook is not None
+        found = np.empty(len(rows), np.float32)
+        coded = (part.offsets, codes.nearest, codes.residuals, codes.sizes, codes.stretches)
+        kernels.maxsim(rows, tokens, columns, *coded, codebook.centroids, codebook.steps, *self._tables, found)
+        return found
+
+    def _offer(self, i: int, rows: Rows, scores: Floats, heaps: Heaps) -> None:
+        numbers = np.where(np.isfinite(scores), rows.astype(np.int64) + self._first_rows[i], -1)
+        offer_rows(scores[None, :], numbers[None, :], heaps.scores, heaps.rows)
+
+
+class _Scratch:
+    """Arrays of one search over one part: zeros, whose pages cost nothing until they are touched."""
+
+    def __init__(self, rows: int) -> None:
+        self.gains, self.best = np.zeros(rows, np.float32), np.zeros(rows, np.float32)
+        self.last_token, self.seen, self.joined = np.zeros(rows, np.int32), np.zeros(rows, np.bool_), np.zeros(rows, np.bool_)
+        self.met, self.touched = np.empty(rows, np.int32), np.empty(rows, np.int32)
+
+
+def _columns(query: Floats) -> Floats:
+    """The query turned on its side and filled up with zeros: (dims, lanes)."""
+    columns = np.zeros((query.shape[1], -(-len(query) // WIDTH) * WIDTH), np.float32)
+    columns[:, : len(query)] = query.T
+    return columns
+
+
+def _whole(query: Floats) -> tuple[NDArray[np.int16], Floats]:
+    """Vectors as whole numbers of 16 bits, and the unit of each: no sum of products with levels overflows 32 bits."""
+    most = min(32767, 2**31 // (128 * query.shape[1]))
+    units = np.maximum(np.abs(query).max(axis=1), 1e-12) / most
+    return np.rint(query / units[:, None]).astype(np.int16), units.astype(np.float32)
+
+
+def _best(scores: Sequence[Floats], count: int) -> float:
+    """The lowest of the `count` highest scores."""
+    every = np.concatenate(scores)
+    return float(np.partition(every, len(every) - count)[len(every) - count]) if len(every) > count else -np.inf

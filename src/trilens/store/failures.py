@@ -1,0 +1,37 @@
+"""What SQLite and the file system say in their words, said in ours."""
+
+import errno
+import json
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from trilens.errors import CollectionDamaged, CollectionError, CollectionLocked, CollectionReadOnly
+from trilens.store.schema import FILE_NAME
+
+
+@contextmanager
+def clear_errors(root: Path) -> Iterator[None]:
+    """Turn errors of SQLite, of the file system and of broken JSON into one line that a user can act on."""
+    try:
+        yield
+    except (sqlite3.Error, OSError, json.JSONDecodeError) as error:
+        raise _translate(root, error) from error
+
+
+def _translate(root: Path, error: sqlite3.Error | OSError | json.JSONDecodeError) -> CollectionError:
+    text = str(error)
+    full = getattr(error, "sqlite_errorname", None) in ("SQLITE_FULL", "SQLITE_IOERR_SHMSIZE")
+    full |= " requested and " in text  # numpy's short write, which has no errno
+    if full or getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        return CollectionReadOnly(f"no space left on the disk of {root}; nothing was committed: free space and run it again")
+    if getattr(error, "errno", None) in (errno.EACCES, errno.EPERM, errno.EROFS) or "readonly" in text:
+        return CollectionReadOnly(f"{root} cannot be written ({text}); expected write permission on the folder")
+    if "unable to open" in text:
+        return CollectionReadOnly(f"the catalog in {root} cannot be opened ({text}); check the folder's permissions")
+    if "locked" in text or "busy" in text:
+        return CollectionLocked(f"{root} is being written by another process; wait for it to finish and run it again")
+    if isinstance(error, OSError):
+        return CollectionError(f"{root} cannot be used ({error.strerror or text}); choose another folder")
+    return CollectionDamaged(f"{root / FILE_NAME} cannot be read ({text}); run `trilens check` or restore a copy")
