@@ -11,7 +11,7 @@ import typer
 
 from trilens import __version__
 from trilens.errors import TrilensError
-from trilens.serve import collections, demo, evaluating, searching, tokens
+from trilens.serve import collections, demo, evaluating, indexing, searching, tokens
 
 app = typer.Typer(
     name="trilens",
@@ -20,7 +20,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command()(collections.index)
+app.command()(indexing.index)
 app.command()(searching.search)
 app.command()(collections.delete)
 app.command()(collections.get)
