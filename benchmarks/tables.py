@@ -69,7 +69,59 @@ def quality() -> str:
     return markdown(["nDCG@10", *datasets], lines)
 
 
-TABLES: dict[str, Callable[[], str]] = {"quality": quality, "bm25": bm25, "store": store}
+def multi_runs() -> dict[tuple[str, int, int, str, str], list[dict[str, Any]]]:
+    """The rows of the last run of each corpus, number of documents and of threads, system and kind of grid."""
+    found: dict[tuple[str, int, int, str, str], list[dict[str, Any]]] = {}
+    for row in rows("multi"):
+        key = (row["corpus"], row["documents"], row["threads"], row["system"], row["grid"])
+        if key not in found or found[key][0]["run"] != row["run"]:
+            found[key] = []
+        found[key].append(row)
+    return found
+
+
+def multi() -> str:
+    """The multi lens at each recall that a peer reaches, and as it is by default."""
+    header = ["token vectors, 4 bits, k = 10", "documents", "threads", "recall@10", "ms per query", "trilens, same recall"]
+    header += ["trilens is", "build seconds", "bytes per token"]
+    runs = {key[:4]: found for key, found in multi_runs().items() if key[4] == "all"}
+    lines: list[list[str]] = []
+    for race in sorted({key[:3] for key in runs if key[3] != "trilens"}):
+        ours = runs.get((*race, "trilens"), [])
+        for key, found in sorted(runs.items()):
+            if key[:3] == race and key[3] != "trilens":
+                lines += [multi_line(row, ours) for row in frontier(found)]
+        lines += [multi_line(row, []) for row in ours if row["default"]]
+    return markdown(header, lines)
+
+
+def multi_line(row: dict[str, Any], ours: list[dict[str, Any]]) -> list[str]:
+    """One setting beside the fastest of ours that finds as much."""
+    times = [our["ms_median"] for our in ours if our["recall_at_10"] >= row["recall_at_10"]]
+    best = min(times, default=None)
+    return [
+        f"{row['system']} {row['version']}" + (", default" if row["system"] == "trilens" else ""),
+        f"{row['documents']:,}",
+        f"{row['threads']}",
+        f"{row['recall_at_10']:.3f}",
+        f"{row['ms_median']:.2f}",
+        f"{best:.2f}" if best else "not reached" if ours else "",
+        f"{row['ms_median'] / best:.1f}× as fast" if best else "",
+        f"{row['build_seconds']:.0f}",
+        f"{row['bytes_per_token']:.0f}",
+    ]
+
+
+def frontier(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The settings than which none is faster and finds as much, from fast to thorough."""
+    kept: list[dict[str, Any]] = []
+    for row in sorted(found, key=lambda row: (row["ms_median"], -row["recall_at_10"])):
+        if not kept or row["recall_at_10"] > kept[-1]["recall_at_10"]:
+            kept.append(row)
+    return kept
+
+
+TABLES: dict[str, Callable[[], str]] = {"quality": quality, "bm25": bm25, "multi": multi, "store": store}
 
 
 def fill(text: str) -> str:

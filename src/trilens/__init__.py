@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from trilens.collection import Collection
     from trilens.errors import TrilensError
-    from trilens.index.multi_search import MultiParams
+    from trilens.index.multi_params import MultiParams
     from trilens.text.document import Document
 
 __version__ = "0.1.0"
@@ -14,7 +14,7 @@ __all__ = ["Collection", "Document", "MultiParams", "TrilensError", "__version__
 _HOMES = {
     "Collection": "trilens.collection",
     "Document": "trilens.text.document",
-    "MultiParams": "trilens.index.multi_search",
+    "MultiParams": "trilens.index.multi_params",
     "TrilensError": "trilens.errors",
 }
 

@@ -9,7 +9,7 @@ from typing import Any, Self
 from trilens.encode.folder import ModelFolder, bundled_models, resolve_model
 from trilens.errors import BadInput, CollectionExists, CollectionMissing
 from trilens.explain.alignment import Alignment, align_document
-from trilens.index.multi_search import MultiParams
+from trilens.index.multi_params import MultiParams
 from trilens.search.hits import Hit
 from trilens.search.searcher import search
 from trilens.store.catalog import Catalog

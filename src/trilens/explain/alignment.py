@@ -8,11 +8,14 @@ from numpy.typing import NDArray
 
 from trilens.errors import BadInput
 from trilens.index.multi import MultiLens
-from trilens.index.multi_search import MultiParams, MultiSearcher
+from trilens.index.multi_params import MultiParams, Settings
+from trilens.index.multi_search import MultiSearcher
 from trilens.store.lenses import Lenses
 from trilens.store.snapshot import Snapshot
 
 Floats = NDArray[np.float32]
+
+SHOWN = 10  # the k of a search that nobody says more about
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,12 +71,12 @@ def align_document(
     for row, _, text in snapshot.passages(np.array([key])):
         tokens = lens.tokens(lens.encoder.encode_docs([text])).tokens
         words = (lenses.model.token_texts(asked.multi.tokens.tolist()), lenses.model.token_texts(tokens.tolist()))
-        found.append(align(searcher, asked.multi.vectors, row, words, params or MultiParams()))
+        found.append(align(searcher, asked.multi.vectors, row, words, searcher.settings(params, SHOWN)))
     return max((one for one in found if one), key=lambda one: one.score, default=None)
 
 
 def align(
-    searcher: MultiSearcher, query: Floats, row: int, words: tuple[list[str], list[str]], params: MultiParams
+    searcher: MultiSearcher, query: Floats, row: int, words: tuple[list[str], list[str]], params: Settings
 ) -> Alignment | None:
     """The alignment of the vectors of a query with a row; None if one of them has no tokens.
 

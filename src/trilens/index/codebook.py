@@ -36,9 +36,9 @@ STRETCH_REACH, MOST_LEVEL = 1.3, 127
 class Page:
     """Group g has the leader `leaders[g]` and the centroids `group_ptr[g]:group_ptr[g + 1]`.
 
-    `error` is the mean squared error of the tokens it was trained with; `normalised` tells whether they had length 1, so that
-    decoded ones get it too. `spread`, `steps`, `sizes`, `cutoffs` and `levels` (see kernels/residual.py) are those of the first
-    page.
+    `error` is the mean squared error of tokens like those it was trained with; `normalised` tells whether they had length 1,
+    so that decoded ones get it too. `spread`, `steps`, `sizes`, `cutoffs` and `levels` (see kernels/residual.py) are those of
+    the first page.
     """
 
     leaders: Floats
@@ -131,8 +131,8 @@ class Codebook:
 
     @property
     def error(self) -> float:
-        """Mean squared error of a vector that is to be expected: of the tokens that the worst page was trained with."""
-        return max(float(page.error) for page in self.pages)
+        """Mean squared error of a vector, at its best: of the tokens that the best page was trained with."""
+        return min(float(page.error) for page in self.pages)
 
     def nearest(self, vectors: Floats) -> Nearest:
         """The centroid of each token: the one of the most similar direction among the groups asked."""
@@ -168,12 +168,15 @@ def centroid_count(tokens: int) -> int:
 def train_page(vectors: Floats, count: int, bits: int, normalised: bool, seed: int, older: Codebook | None = None) -> Page:
     """A page with `count` centroids for tokens like these, with the tables of the codebook that it continues."""
     chance = np.random.default_rng(seed)
-    sample = _draw(vectors, count * SAMPLES_PER_CENTROID, chance)
-    leaders, group_ptr, centroids = _grow_groups(sample, count, seed)
-    fitted = _draw(vectors, FITTED_TOKENS, chance)
+    # Tokens that the centroids were made from are nearer to them than those to come: the tables must fit others.
+    held_out = np.zeros(len(vectors), np.bool_)
+    held_out[9::10] = True
+    sample = _draw(vectors[~held_out], count * SAMPLES_PER_CENTROID, chance)
+    leaders, group_ptr, centroids = _grow_groups(sample, min(count, len(sample)), seed)
+    fitted = _draw(vectors[held_out] if held_out.any() else vectors, FITTED_TOKENS, chance)
     nearest = nearest_centroids(fitted, leaders, group_ptr, centroids)
     if not normalised:
-        centroids = _mean_lengths(fitted, nearest, centroids)
+        centroids = _mean_lengths(sample, nearest_centroids(sample, leaders, group_ptr, centroids), centroids)
     if older is None:
         tables = _fit_tables(fitted, fitted - centroids[nearest], bits)
     else:

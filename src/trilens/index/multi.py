@@ -24,15 +24,16 @@ from trilens.errors import BadInput
 from trilens.index.codebook import CODE_ARRAYS, Codebook, Codes, Page, centroid_count, train_page
 from trilens.index.lens import Mask
 from trilens.index.multi_search import MultiSearcher
-from trilens.kernels.multi import count_lists, fill_lists, pool_tokens
+from trilens.kernels.token_lists import count_lists, fill_lists, pool_tokens
 from trilens.represent import Multi
 from trilens.represent.arrays import create_array, open_array, save_arrays
 from trilens.represent.ragged import concat_offsets
 
 SEED = 1234
-DRIFT_TOLD, FEWER_TOLD = 1.15, 4  # when the user is told that the codebook does not fit any more
+DRIFT_TOLD, FEWER_TOLD = 1.04, 4  # when the user is told that the codebook does not fit any more
 ADVICE = "the codebook was made for fewer or other documents; `trilens optimize --retrain` makes one that fits"
 DRIFT = 1.2  # times the error at training: from here on a batch gets centroids of its own
+MOST_CENTROIDS = 4  # times those that a batch alone would ask for: then no more are added because of drift
 NORMALISED = 1e-3  # how far from 1 the lengths of normalised vectors are at most
 COPY_ROWS = 4096
 SAMPLE_TOKENS = 16_384
@@ -108,8 +109,9 @@ class MultiLens:
         codebook = Codebook(shared)
         more = 0 if self.config.centroids else wanted - len(codebook.centroids)
         drawn = vectors[:: max(1, len(vectors) // SAMPLE_TOKENS)]
-        if more <= 0 and codebook.encode(drawn)[1].mean() > DRIFT * codebook.error:
-            more = max(1, wanted // 4)
+        room = len(codebook.centroids) < MOST_CENTROIDS * wanted
+        if more <= 0 and room and codebook.encode(drawn)[1].mean() > DRIFT * codebook.error:
+            more = max(1, wanted // 2)
         if more <= 0:
             return False
         errors = codebook.encode(vectors)[1]

@@ -1,22 +1,23 @@
 """The three searchers of the multi lens, and what is chosen between them for each query."""
 
-import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trilens.encode.encoder import Encoded
 from trilens.errors import BadInput
-from trilens.index.codebook import Codebook, Codes
+from trilens.index.codebook import Codebook, Codes, centroid_count
 from trilens.index.lens import Mask
+from trilens.index.multi_params import MultiParams, Settings, default_params
 from trilens.index.topk import Heaps, TopK
 from trilens.kernels import multi as kernels
 from trilens.kernels.lanes import LANES, WIDTH
 from trilens.kernels.topk import new_heaps, offer_rows
+from trilens.represent import Multi
 
 Floats = NDArray[np.float32]
 Rows = NDArray[np.int32]
@@ -33,61 +34,6 @@ class _NoRoom(Heaps):
 
 
 NO_HEAP = _NoRoom()
-
-
-@dataclass(frozen=True, slots=True)
-class MultiParams:
-    """How much work one search does; see `default_params` for what is taken where nothing is said.
-
-    reach       groups of centroids looked at for each query token
-    probes      centroids of each query token whose rows become candidates (plaid) or whose tokens are scored (xtr)
-    candidates  rows that are looked at closer: by their near tokens (plaid) or all their tokens (xtr, 0 for none)
-    margin      plaid: how far below a row's best centroid another may be for its tokens to count, in lengths of a vector
-    nth         xtr: a query token without a retrieved token gets its nth best similarity (k'); 0: estimated as WARP does
-    tokens      xtr: the number of tokens after which WARP's estimate stops
-    """
-
-    method: Literal["plaid", "xtr", "exact"] = "plaid"
-    reach: int = 16
-    probes: int = 16
-    candidates: int = 128
-    margin: float = 0.1
-    nth: int = 0
-    tokens: int = 10_000
-
-    def __post_init__(self) -> None:
-        for name in ("reach", "probes"):
-            if getattr(self, name) < 1:
-                raise BadInput(f"{name} is {getattr(self, name)}; expected at least 1")
-        for name in ("candidates", "margin", "nth", "tokens"):
-            if not getattr(self, name) >= 0:
-                raise BadInput(f"{name} is {getattr(self, name)}; expected 0 or more")
-        if self.method not in ("plaid", "xtr", "exact"):
-            raise BadInput(f"method is {self.method!r}; expected plaid, xtr or exact")
-
-    @property
-    def imputes(self) -> bool:
-        """Whether scores hold imputed parts; those of all other searches are MaxSim."""
-        return self.method == "xtr" and not self.candidates
-
-
-def parse_params(text: str) -> MultiParams:
-    """Parameters from the command line; fields that are not named have the defaults of `MultiParams`."""
-    try:
-        return MultiParams(**json.loads(text))
-    except (json.JSONDecodeError, TypeError) as error:
-        names = ", ".join(field.name for field in fields(MultiParams))
-        raise BadInput(f"multi settings are {text!r} ({error}); expected a JSON object with some of {names}") from error
-
-
-def default_params(k: int, rows: int, method: Literal["plaid", "xtr", "exact"] = "plaid") -> MultiParams:
-    """Parameters for the best k of so many rows: a pure function, so that no search leaves anything behind for the next."""
-    growth = max(1.0, rows / 5000) ** 0.25
-    probes = int(32 * growth)
-    candidates = int(max(200, 8 * k) * growth)
-    if method == "xtr":
-        return MultiParams(method, reach=probes, probes=probes, candidates=0, tokens=int(10_000 * growth**2))
-    return MultiParams(method, reach=int(16 * growth), probes=probes, candidates=candidates)
 
 
 class Part(Protocol):
@@ -129,41 +75,52 @@ class MultiSearcher:
         self._first_rows = np.cumsum([0, *(len(part) for part in parts)]).tolist()
 
     def search(
-        self, queries: Encoded, k: int, allowed: Mask | None = None, exact: bool = False, params: Any | None = None
+        self, queries: Encoded, k: int, allowed: Mask | None = None, exact: bool = False, params: MultiParams | None = None
     ) -> TopK:
         """The k best rows by MaxSim (xtr without candidates: by the imputed score). Rows without tokens are never found."""
-        multi = queries.multi
-        assert multi is not None
+        multi = self._require(queries)
         heaps = Heaps(len(multi), k)
         if self._codebook is None:
             return heaps.sorted()
-        if multi.dim != self._codebook.dim:
-            raise BadInput(f"query tokens have {multi.dim} dimensions; expected {self._codebook.dim}, as the documents")
-        chosen = params or default_params(k, self._first_rows[-1])
+        chosen = self.settings(params, k)
         if exact:
             chosen = replace(chosen, method="exact")
         for query in range(len(multi)):
             vectors = multi.vectors[multi.offsets[query] : multi.offsets[query + 1]]
-            if len(vectors) > MOST_QUERY_TOKENS:
-                raise BadInput(f"the query has {len(vectors)} tokens; expected at most {MOST_QUERY_TOKENS}")
             if len(vectors):
                 one = Heaps(1, k)
                 self._search_one(np.ascontiguousarray(vectors), k, allowed, chosen, one)
                 heaps.scores[query], heaps.rows[query] = one.scores[0], one.rows[0]
         return heaps.sorted()
 
+    def settings(self, params: MultiParams | None, k: int) -> Settings:
+        """What a search with these params does."""
+        return default_params(params or MultiParams(), k, self._first_rows[-1], self._crowding)
+
     def score(self, queries: Encoded, rows: NDArray[np.int64]) -> Floats:
         """MaxSim of the rows (queries, n) of each query; -inf for those without tokens and for -1."""
-        multi = queries.multi
-        assert multi is not None
+        multi = self._require(queries)
         found = np.full(rows.shape, -np.inf, np.float32)
         for query in range(len(multi) if self._codebook else 0):
             vectors = multi.vectors[multi.offsets[query] : multi.offsets[query + 1]]
-            for i in range(len(self._parts)):
+            for i in range(len(self._parts) if len(vectors) else 0):
                 here = (rows[query] >= self._first_rows[i]) & (rows[query] < self._first_rows[i + 1])
                 chosen = (rows[query, here] - self._first_rows[i]).astype(np.int32)
                 found[query, here] = self._maxsim(i, _columns(vectors), len(vectors), chosen)
         return found
+
+    def _require(self, queries: Encoded) -> Multi:
+        """The token vectors of the queries, if they can be compared with ours."""
+        multi = queries.multi
+        assert multi is not None
+        if self._codebook and multi.dim != self._codebook.dim:
+            raise BadInput(f"query tokens have {multi.dim} dimensions; expected {self._codebook.dim}, as the documents")
+        if not np.isfinite(multi.vectors).all():
+            raise BadInput("the model gave query tokens with NaN or infinite values; check the model folder")
+        longest = int(np.diff(multi.offsets).max(initial=0))
+        if longest > MOST_QUERY_TOKENS:
+            raise BadInput(f"the query has {longest} tokens; expected at most {MOST_QUERY_TOKENS}")
+        return multi
 
     @property
     def dim(self) -> int:
@@ -180,7 +137,7 @@ class MultiSearcher:
         """The token vectors of a row as the index holds them."""
         return self._codebook.decode(self.codes(row)) if self._codebook else np.empty((0, 0), np.float32)
 
-    def look(self, query: Floats, params: MultiParams) -> Look:
+    def look(self, query: Floats, params: Settings) -> Look:
         """Score the centroids near each query token."""
         codebook = self._codebook
         assert codebook is not None
@@ -212,7 +169,7 @@ class MultiSearcher:
         )
         return found
 
-    def imputed(self, look: Look, params: MultiParams, masks: Sequence[Mask | None] | None = None) -> Floats:
+    def imputed(self, look: Look, params: Settings, masks: Sequence[Mask | None] | None = None) -> Floats:
         """What a query token counts in a row of which it retrieved no token, if only the rows of the masks are searched."""
         if params.nth:
             return self._nth_best(look, self._live if masks is None else masks, params.nth)
@@ -234,19 +191,32 @@ class MultiSearcher:
 
     @cached_property
     def _list_sizes(self) -> NDArray[np.int64]:
-        """How many rows of all parts are near each centroid."""
+        """How many tokens of all parts are near each centroid."""
         assert self._codebook is not None
         sizes = np.zeros(len(self._codebook.centroids), np.int64)
         for part in self._parts:
-            sizes[: len(part.list_ptr) - 1] += np.diff(part.list_ptr)
+            sizes += np.bincount(part.codes.nearest, minlength=len(sizes))
         return sizes
+
+    @cached_property
+    def _crowding(self) -> float:
+        if self._codebook is None:
+            return 1.0
+        tokens = sum(len(part.codes) for part in self._parts)
+        return max(1.0, len(self._codebook.centroids) / centroid_count(tokens))
+
+    @cached_property
+    def _length(self) -> float:
+        """How long a token vector is on average."""
+        assert self._codebook is not None
+        return float(np.linalg.norm(self._codebook.centroids, axis=1).mean())
 
     @cached_property
     def _leader_columns(self) -> Floats:
         assert self._codebook is not None
         return np.ascontiguousarray(self._codebook.leaders.T)
 
-    def _search_one(self, query: Floats, k: int, allowed: Mask | None, params: MultiParams, heaps: Heaps) -> None:
+    def _search_one(self, query: Floats, k: int, allowed: Mask | None, params: Settings, heaps: Heaps) -> None:
         masks = [self._mask(i, allowed) for i in range(len(self._parts))]
         rows = sum(len(part) if mask is None else int(mask.sum()) for part, mask in zip(self._parts, masks, strict=True))
         if params.method == "exact" or (not params.imputes and rows <= max(k, params.candidates)):
@@ -265,7 +235,7 @@ class MultiSearcher:
             rows = (np.arange(len(self._parts[i])) if mask is None else np.flatnonzero(mask)).astype(np.int32)
             self._offer(i, rows, self._maxsim(i, _columns(query), len(query), rows), heaps)
 
-    def _plaid(self, look: Look, k: int, masks: Sequence[Mask | None], params: MultiParams, heaps: Heaps) -> bool:
+    def _plaid(self, look: Look, k: int, masks: Sequence[Mask | None], params: Settings, heaps: Heaps) -> bool:
         def near(i: int, mask: Mask, scratch: "_Scratch") -> int:
             part = self._parts[i]
             lists = (part.list_ptr, part.list_rows, mask, len(mask) > 0)
@@ -274,7 +244,7 @@ class MultiSearcher:
         chosen = self._candidates(near, masks, max(k, params.candidates))
         if sum(len(rows) for rows, _ in chosen) < k:
             return False
-        lengths = np.linalg.norm(look.query, axis=1)
+        lengths = np.linalg.norm(look.query, axis=1) * self._length
         margins = np.minimum(params.margin * lengths * look.units, 254).astype(np.uint8)
         scores = [self._rerank(i, rows, look, margins) for i, (rows, _) in enumerate(chosen)]
         best = _best(scores, k + k // 2)
@@ -283,7 +253,7 @@ class MultiSearcher:
             self._offer(i, kept, self._maxsim(i, look.columns, len(look.query), kept), heaps)
         return True
 
-    def _xtr(self, look: Look, k: int, masks: Sequence[Mask | None], params: MultiParams, heaps: Heaps) -> bool:
+    def _xtr(self, look: Look, k: int, masks: Sequence[Mask | None], params: Settings, heaps: Heaps) -> bool:
         imputed = self.imputed(look, params, masks)
 
         def near(i: int, mask: Mask, scratch: "_Scratch") -> int:
@@ -352,10 +322,8 @@ class MultiSearcher:
             count = kernels.keep_best(scratch.gains, scratch.touched, count, keep)
             rows = scratch.touched[:count]
             met.append((rows, scratch.gains[rows]))
-        if len(met) > 1:
-            lowest = _best([gains for _, gains in met], keep)
-            met = [(rows[gains >= lowest], gains[gains >= lowest]) for rows, gains in met]
-        return met
+        lowest = _best([gains for _, gains in met], keep)
+        return [(rows[gains >= lowest], gains[gains >= lowest]) for rows, gains in met]
 
     @cached_property
     def _tables(self) -> tuple[Floats, Floats, NDArray[np.int8]]:
@@ -410,5 +378,5 @@ def _whole(query: Floats) -> tuple[NDArray[np.int16], Floats]:
 
 def _best(scores: Sequence[Floats], count: int) -> float:
     """The lowest of the `count` highest scores."""
-    every = np.concatenate(scores)
+    every = np.concatenate(scores) if scores else np.empty(0, np.float32)
     return float(np.partition(every, len(every) - count)[len(every) - count]) if len(every) > count else -np.inf

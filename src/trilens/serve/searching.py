@@ -7,7 +7,7 @@ import typer
 
 from trilens.collection import Collection
 from trilens.errors import BadInput
-from trilens.index.multi_search import parse_params
+from trilens.index.multi_params import parse_params
 from trilens.serve.options import CollectionPath, Json, Lens, Threads, lens_names
 from trilens.serve.render import hit_to_json, out, print_hits, print_json
 from trilens.store.filters import parse_filter

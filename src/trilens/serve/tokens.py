@@ -12,7 +12,7 @@ from trilens.collection import Collection
 from trilens.errors import BadInput
 from trilens.evaluate.token_retrieval import analyse
 from trilens.explain.alignment import Alignment
-from trilens.index.multi_search import parse_params
+from trilens.index.multi_params import parse_params
 from trilens.serve.options import CollectionPath, Json, Threads
 from trilens.serve.progress import counting
 from trilens.serve.render import out, print_json, printable

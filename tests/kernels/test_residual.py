@@ -1,0 +1,211 @@
+"""Codes of token vectors: the bytes by hand and against numpy, and the vectors that they stand for."""
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from trilens.kernels.residual import decode_tokens, encode_residuals, nearest_entry
+
+Floats = NDArray[np.float32]
+Bytes = NDArray[np.uint8]
+
+EIGHTHS = (np.arange(1, 257) / 8).astype(np.float32)
+ONES = np.ones(256, np.float32)
+STEP = {1: 1, 2: 1 / 2, 4: 1 / 8}  # of a residual of size 1; with the levels that makes ±1; ±½ ±1½; (code - 7½) / 4
+LEVELS = {1: [-1, 1], 2: [-3, -1, 1, 3], 4: list(range(-15, 16, 2))}
+DIMS = {1: 128, 2: 64, 4: 32}  # that fill 16 bytes
+
+
+class Coder:
+    """Random centroids and tables of its own."""
+
+    def __init__(self, bits: int, dims: int, stretches: Floats, seed: int, centroids: int = 7) -> None:
+        random = np.random.default_rng(seed)
+        self.bits, self.dims, self.stretches = bits, dims, stretches
+        self.centroids = random.normal(size=(centroids, dims)).astype(np.float32)
+        self.spread = random.uniform(0.05, 0.3, dims).astype(np.float32)
+        self.sizes = np.geomspace(0.1, 3, 256).astype(np.float32)
+        self.levels = np.zeros(16, np.int8)
+        self.levels[: 2**bits] = np.sort(random.choice(np.arange(-127, 128), 2**bits, replace=False))
+        self.steps = (self.spread * np.float32(1.5 / 127)).astype(np.float32)
+        between = (self.levels[1 : 2**bits].astype(np.float64) + self.levels[: 2**bits - 1]) / 2
+        self.cutoffs = (between * 1.5 / 127).astype(np.float32)
+
+    def encode(self, vectors: Floats, nearest: NDArray[np.uint16]) -> tuple[Bytes, Bytes, Bytes, Floats]:
+        codes = np.zeros((len(vectors), self.dims * self.bits // 8), np.uint8)
+        sizes, stretches = np.empty(len(vectors), np.uint8), np.empty(len(vectors), np.uint8)
+        errors = np.empty(len(vectors), np.float32)
+        tables = (self.centroids, self.spread, self.steps, self.sizes, self.stretches, self.cutoffs, self.levels)
+        encode_residuals(vectors, nearest, *tables, codes, sizes, stretches, errors)
+        return codes, sizes, stretches, errors
+
+    def decode(self, nearest: NDArray[np.uint16], codes: Bytes, sizes: Bytes, stretches: Bytes) -> Floats:
+        vectors = np.empty((len(nearest), self.dims), np.float32)
+        tables = (self.centroids, self.steps, self.sizes, self.stretches, self.levels)
+        decode_tokens(nearest, codes, sizes, stretches, *tables, vectors)
+        return vectors
+
+    def sums(self, nearest: NDArray[np.uint16], codes: NDArray[np.int64], sizes: NDArray[np.int64]) -> Floats:
+        """Centroid + size · steps · level."""
+        rest = self.sizes[sizes][:, None] * self.steps * self.levels[codes].astype(np.float32)
+        return self.centroids[nearest] + rest
+
+
+def pack(codes: NDArray[np.int64], bits: int) -> Bytes:
+    """The slow twin: codes (tokens, dims) as bytes, of which byte i holds the dimensions i, i + bytes, i + 2 · bytes …"""
+    tokens, dims = codes.shape
+    width = dims * bits // 8
+    packed = np.zeros((tokens, width), np.uint8)
+    for d in range(dims):
+        packed[:, d % width] += (codes[:, d] * 2 ** (bits * (d // width))).astype(np.uint8)
+    return packed
+
+
+def unpack(packed: Bytes, bits: int) -> NDArray[np.int64]:
+    codes: NDArray[np.int64] = np.concatenate([packed // 2**shift % 2**bits for shift in range(0, 8, bits)], axis=1)
+    return codes.astype(np.int64)
+
+
+def closest(table: Floats, values: NDArray[np.float64]) -> NDArray[np.int64]:
+    """The place of the nearest entry; of two equally near the larger."""
+    distances = np.abs(table.astype(np.float64)[None, :] - values[:, None])
+    places: NDArray[np.int64] = len(table) - 1 - distances[:, ::-1].argmin(axis=1)
+    return places
+
+
+def one(
+    vector: list[float], centroid: float, bits: int, spread: float = 1, stretches: Floats = ONES
+) -> tuple[list[int], int, int, float]:
+    """The codes, the size, the stretch and the error of one vector, with sizes of 1/8, 2/8, …"""
+    levels = np.array(LEVELS[bits] + [0] * (16 - 2**bits), np.int8)
+    between = [(low + high) / 2 * STEP[bits] for low, high in zip(LEVELS[bits], LEVELS[bits][1:], strict=False)]
+    dims = len(vector)
+    codes = np.zeros((1, dims * bits // 8), np.uint8)
+    size, stretch, error = np.zeros(1, np.uint8), np.zeros(1, np.uint8), np.zeros(1, np.float32)
+    encode_residuals(
+        np.array([vector], np.float32),
+        np.zeros(1, np.uint16),
+        np.full((1, dims), centroid, np.float32),
+        np.full(dims, spread, np.float32),
+        np.full(dims, spread * STEP[bits], np.float32),
+        EIGHTHS,
+        stretches,
+        np.array(between, np.float32),
+        levels,
+        codes,
+        size,
+        stretch,
+        error,
+    )
+    return codes[0].tolist(), int(size[0]), int(stretch[0]), float(error[0])
+
+
+def test_one_bit_by_hand() -> None:
+    # 16 bytes of 8 dimensions: byte i has the dimensions i, i + 16, …, i + 112. Residuals of ±2 have the size 2 = EIGHTHS[15].
+    signs = [1, -1, -1, 1, 1, 1, -1, 1]  # from the lowest bit: 1 + 8 + 16 + 32 + 128
+    vector = [1.0 + 2 * sign * (-1 if i == 3 else 1) for sign in signs for i in range(16)]
+    codes, size, _, error = one(vector, 1, 1)
+    assert codes == [185, 185, 185, 255 - 185] + [185] * 12
+    assert (size, error) == (15, 0)
+
+
+def test_two_bits_by_hand() -> None:
+    # (1.5² + 0.5²) / 2 = 1.25, whose root 1.118 is nearest to 9/8. Cutoffs are at -9/8, 0 and 9/8: codes 0 1 2 3.
+    rest = [-1.5, -0.5, 0.5, 1.5]
+    vector = [2 * rest[(i + plane) % 4] for plane in range(4) for i in range(16)]
+    codes, size, _, error = one(vector, 0, 2, spread=2)
+    assert codes == [0 + 1 * 4 + 2 * 16 + 3 * 64, 1 + 2 * 4 + 3 * 16, 2 + 3 * 4 + 1 * 64, 3 + 1 * 16 + 2 * 64] * 4
+    assert size == 8
+    assert error == pytest.approx(sum((x / 8) ** 2 for x in vector))  # decoded as 9/8 of it
+
+
+def test_four_bits_by_hand() -> None:
+    # The mean square is (4 · 56.25 + 2 · 20.25 + 2 · 0.25) / 16 / 8 = 266 / 128, and its root 1.442 is nearest to 12/8.
+    rest = [-1.875, 1.875, -1.125, 1.125, -0.125, 0.125, 1.875, -1.875]
+    codes, size, _, error = one(rest * 2 + rest[::-1] * 2, 0, 4)
+    assert (size, EIGHTHS[size]) == (11, 1.5)
+    # Cutoff c is 1.5 · (c - 8) / 4 for c from 1 to 15, and a code counts the cutoffs below: -1.875 lies on the third, 1.875 on
+    # the thirteenth, -1.125 on the fifth, 1.125 on the eleventh, -0.125 and 0.125 on either side of the eighth.
+    low = [2, 12, 4, 10, 7, 8, 12, 2]
+    assert codes == [a + 16 * b for a, b in zip(low, low[::-1], strict=True)] * 2
+    # Decoded as 1.5 · (code - 7.5) / 4: -2.0625, 1.6875, -1.3125, 0.9375, -0.1875, 0.1875, 1.6875, -2.0625
+    assert error == pytest.approx(4 * (6 * 0.1875**2 + 2 * 0.0625**2))
+
+
+def test_the_stretch_brings_the_sum_to_length_one_by_hand() -> None:
+    # Centroid ⅛, residual 1/16, which is on a cutoff: coded as ½ · 1/16, so 5/32 in each of 64 dimensions: a length of 5/4.
+    stretches = np.linspace(0.5, 1, 256).astype(np.float32)
+    codes, size, stretch, error = one([3 / 16] * 64, 1 / 8, 2, spread=1 / 2, stretches=stretches)
+    assert (codes, size) == ([2 + 8 + 32 + 128] * 16, 0)
+    assert stretch == 153  # 1 / 1.25 = 0.8 = 0.5 + 153 / 510
+    assert error == pytest.approx(64 * (3 / 16 - 1 / 8) ** 2, rel=1e-5)
+    assert one([3 / 16] * 64, 1 / 8, 2, spread=1 / 2)[3] == pytest.approx(64 * (1 / 32) ** 2)  # all stretches are 1
+
+
+def test_the_nearest_entry_by_hand() -> None:
+    table = np.array([1, 2, 4, 8], np.float32)
+    asked = [-5, 1, 1.4, 1.6, 2, 2.9, 3.1, 7.9, 8, 99]
+    assert [nearest_entry(table, value) for value in asked] == [0, 0, 0, 1, 1, 1, 2, 3, 3, 3]
+    assert nearest_entry(table, 3) == 2  # in the middle: the larger
+
+
+@pytest.mark.parametrize("bits", [1, 2, 4])
+@pytest.mark.parametrize("stretched", [True, False])
+def test_codes_are_those_of_numpy(bits: int, stretched: bool) -> None:
+    stretches = np.geomspace(0.05, 2, 256).astype(np.float32) if stretched else ONES
+    coder = Coder(bits, 2 * DIMS[bits], stretches, seed=bits)
+    random = np.random.default_rng(10 + bits)
+    nearest = random.integers(0, 7, 300).astype(np.uint16)
+    reach = random.uniform(0.05, 4, (300, 1))  # some beyond the table of sizes on either side
+    vectors = (coder.centroids[nearest] + reach * coder.spread * random.normal(size=(300, coder.dims))).astype(np.float32)
+    codes, sizes, stretch_codes, errors = coder.encode(vectors, nearest)
+
+    rest = (vectors - coder.centroids[nearest]) / coder.spread
+    expected_sizes = closest(coder.sizes, np.sqrt(np.square(rest).astype(np.float64).mean(axis=1)))
+    assert sizes.tolist() == expected_sizes.tolist()
+    assert (sizes == 0).any() and (sizes == 255).any()
+    buckets = (rest[:, :, None] > coder.cutoffs * coder.sizes[expected_sizes][:, None, None]).sum(axis=2)
+    assert codes.tolist() == pack(buckets, bits).tolist()
+    unstretched = coder.sums(nearest, buckets, expected_sizes)
+    if stretched:
+        lengths = np.sqrt(np.square(unstretched.astype(np.float64)).sum(axis=1))
+        assert stretch_codes.tolist() == closest(stretches, 1 / lengths).tolist()
+    decoded = stretches[stretch_codes][:, None] * unstretched
+    np.testing.assert_allclose(errors, np.square(decoded - vectors).sum(axis=1), rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("bits", [1, 2, 4])
+@pytest.mark.parametrize("times", [1, 2, 3])
+def test_decoded_vectors_are_the_formula(bits: int, times: int) -> None:
+    coder = Coder(bits, times * DIMS[bits], np.geomspace(0.5, 2, 256).astype(np.float32), seed=bits)
+    random = np.random.default_rng(20 + bits)
+    nearest = random.integers(0, 7, 400).astype(np.uint16)
+    codes = random.integers(0, 256, (400, 16 * times)).astype(np.uint8)  # every byte, also those no encoder would write
+    sizes, stretches = (random.integers(0, 256, 400).astype(np.uint8) for _ in range(2))
+    decoded = coder.decode(nearest, codes, sizes, stretches)
+    expected = coder.stretches[stretches][:, None] * coder.sums(nearest, unpack(codes, bits), sizes.astype(np.int64))
+    np.testing.assert_allclose(decoded, expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("bits", [1, 2, 4])
+def test_a_vector_made_of_levels_comes_back(bits: int) -> None:
+    # Where the residual has the size of the table and lies on the levels, nothing is lost.
+    coder = Coder(bits, DIMS[bits], ONES, seed=3)
+    coder.levels[: 2**bits] = np.array(LEVELS[bits]) * 8
+    codes = np.tile([0, 2**bits - 1], (3, DIMS[bits] // 2))
+    coder.steps = (coder.spread / (8 * LEVELS[bits][-1])).astype(np.float32)  # the outer levels are at ±spread
+    coder.cutoffs = np.array([(2 * c - 2**bits) / (2**bits - 1) for c in range(1, 2**bits)], np.float32)
+    nearest = np.array([0, 1, 2], np.uint16)
+    wanted = coder.sums(nearest, codes, np.array([10, 100, 200]))
+    packed, sizes, stretches, errors = coder.encode(wanted, nearest)
+    assert sizes.tolist() == [10, 100, 200]
+    assert packed.tolist() == pack(codes, bits).tolist()
+    np.testing.assert_allclose(coder.decode(nearest, packed, sizes, stretches), wanted, atol=1e-6)
+    assert (errors < 1e-9).all()
+
+
+@pytest.mark.parametrize("centroid", [0.0, 1.0])
+def test_a_zero_vector_and_a_zero_sum_are_coded(centroid: float) -> None:
+    codes, size, stretch, error = one([0.0] * 32, centroid, 4, stretches=np.geomspace(0.5, 2, 256).astype(np.float32))
+    assert np.isfinite(error)
+    assert 0 <= size < 256 and 0 <= stretch < 256 and len(codes) == 16
