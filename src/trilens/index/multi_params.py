@@ -1,7 +1,7 @@
 """How a search through the multi lens is done: what can be said of it, and what is taken where nothing is said."""
 
 import json
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from typing import Literal
 
 from trilens.errors import BadInput
@@ -76,13 +76,16 @@ def default_params(params: MultiParams, k: int, rows: int, crowding: float = 1.0
     growth = max(1.0, rows / 5000) ** 0.25
     probes = int(32 * growth * crowding)
     xtr = params.method == "xtr"
-    chosen = {
-        "reach": probes if xtr else probes // 2,
-        "probes": probes,
-        "candidates": 0 if xtr else int(max(200, 8 * k) * growth),
-        "margin": 0.1,
-        "nth": 0,
-        "tokens": int(10_000 * growth**2),
-    }
-    said = {name: value for name, value in asdict(params).items() if value is not None}
-    return Settings(**chosen | said)
+    return Settings(
+        method=params.method,
+        reach=_first(params.reach, probes if xtr else probes // 2),
+        probes=_first(params.probes, probes),
+        candidates=_first(params.candidates, 0 if xtr else int(max(200, 8 * k) * growth)),
+        margin=0.1 if params.margin is None else params.margin,
+        nth=_first(params.nth, 0),
+        tokens=_first(params.tokens, int(10_000 * growth**2)),
+    )
+
+
+def _first(said: int | None, default: int) -> int:
+    return default if said is None else said

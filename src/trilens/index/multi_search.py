@@ -23,6 +23,7 @@ Floats = NDArray[np.float32]
 Rows = NDArray[np.int32]
 
 MOST_QUERY_TOKENS = 1024
+SPARE = 3  # rows beyond k that get their exact score: the order of the near tokens' scores is not quite that of MaxSim
 NO_MASK: Mask = np.empty(0, np.bool_)
 
 
@@ -247,7 +248,7 @@ class MultiSearcher:
         lengths = np.linalg.norm(look.query, axis=1) * self._length
         margins = np.minimum(params.margin * lengths * look.units, 254).astype(np.uint8)
         scores = [self._rerank(i, rows, look, margins) for i, (rows, _) in enumerate(chosen)]
-        best = _best(scores, k + k // 2)
+        best = _best(scores, k + SPARE)
         for i, (rows, _) in enumerate(chosen):
             kept = rows[scores[i] >= best]
             self._offer(i, kept, self._maxsim(i, look.columns, len(look.query), kept), heaps)
@@ -357,9 +358,32 @@ class _Scratch:
     """Arrays of one search over one part: zeros, whose pages cost nothing until they are touched."""
 
     def __init__(self, rows: int) -> None:
-        self.gains, self.best = np.zeros(rows, np.float32), np.zeros(rows, np.float32)
-        self.last_token, self.seen, self.joined = np.zeros(rows, np.int32), np.zeros(rows, np.bool_), np.zeros(rows, np.bool_)
-        self.met, self.touched = np.empty(rows, np.int32), np.empty(rows, np.int32)
+        self.rows = rows
+        self.gains, self.last_token, self.touched = (
+            np.zeros(rows, np.float32),
+            np.zeros(rows, np.int32),
+            np.empty(rows, np.int32),
+        )
+
+    @cached_property
+    def best(self) -> Floats:
+        """The highest similarity of each row."""
+        return np.zeros(self.rows, np.float32)
+
+    @cached_property
+    def seen(self) -> Mask:
+        """Whether a query token met the row."""
+        return np.zeros(self.rows, np.bool_)
+
+    @cached_property
+    def joined(self) -> Mask:
+        """Whether any query token met the row."""
+        return np.zeros(self.rows, np.bool_)
+
+    @cached_property
+    def met(self) -> Rows:
+        """The rows that a query token met."""
+        return np.empty(self.rows, np.int32)
 
 
 def _columns(query: Floats) -> Floats:
