@@ -14,9 +14,9 @@ from trilens.kernels.lanes import (
     LANES,
     WIDTH,
     at_least,
-    code_levels,
     code_product,
     copy_to,
+    decode_codes,
     lowest_bit,
     raise_to,
     raise_to_products,
@@ -49,8 +49,8 @@ def first_bit(bits: np.uint64) -> int:
 
 
 @kernel
-def raise_block(best: Floats, start: int, vector: Floats, columns: Floats, first: int, lanes: int) -> None:
-    raise_to_products(best, start, vector, columns, first, lanes)
+def raise_block(best: Floats, start: int, vectors: Floats, columns: Floats, first: int, lanes: int) -> None:
+    raise_to_products(best, start, vectors.reshape(-1), columns, first, lanes)
 
 
 def sum_products(
@@ -59,8 +59,10 @@ def sum_products(
     return code_product(codes, start, size, bits, table, query, first)  # type: ignore[no-any-return]
 
 
-def fill_levels(codes: Bytes, start: int, size: int, bits: int, table: NDArray[np.int8], levels: Floats) -> None:
-    code_levels(codes, start, size, bits, table, levels)
+def decode(codes: Bytes, start: int, size: int, bits: int, table: NDArray[np.int8], base: Floats, vectors: Floats) -> None:
+    """Twice the base and half the levels, whose steps grow by one with every dimension, from place 3 on."""
+    steps = np.arange(1, 1 + size * 8 // bits).astype(np.float32)
+    decode_codes(codes, start, size, bits, table, base, np.float32(2), steps, np.float32(0.5), vectors, 3)
 
 
 @pytest.fixture(params=["this processor", "any processor"])
@@ -140,9 +142,13 @@ def test_products_by_hand() -> None:
     columns[:, 15] = [0, 0, 0, -1]  # -4
     best = np.full(WIDTH, -np.inf, np.float32)
     best[2] = 7  # higher than 0
-    raise_block(best, 0, vector, columns.ravel(), 0, WIDTH)
+    raise_block(best, 0, np.array([vector, vector]), columns.ravel(), 0, WIDTH)
     assert best.tolist() == [1, -3, 7, *[0] * 12, -4]
-    raise_block(best, 0, -vector, columns.ravel(), 0, WIDTH)
+    for pair in ([vector, -vector], [-vector, vector]):  # each of two counts
+        again = np.full(WIDTH, -np.inf, np.float32)
+        raise_block(again, 0, np.array(pair), columns.ravel(), 0, WIDTH)
+        assert again.tolist() == [1, 3, *[0] * 13, 4]
+    raise_block(best, 0, np.array([-vector, -vector]), columns.ravel(), 0, WIDTH)
     assert best.tolist() == [1, 3, 7, *[0] * 12, 4]
 
 
@@ -152,14 +158,14 @@ def test_products_of_several_blocks_are_those_of_numpy(dims: int, blocks: int) -
     random = np.random.default_rng(dims + blocks)
     lanes = blocks * WIDTH
     columns = random.normal(size=(dims, lanes)).astype(np.float32)
-    vectors = random.normal(size=(5, dims)).astype(np.float32)
+    vectors = random.normal(size=(6, dims)).astype(np.float32)
     for shift in (0.0, -1000.0):  # so far down, everything is negative
         columns[0] = shift
         vectors[:, 0] = 1
         best = np.full(lanes, -np.inf, np.float32)
-        for vector in vectors:
+        for pair in vectors.reshape(3, 2, dims):
             for block in range(0, lanes, WIDTH):
-                raise_block(best, block, vector, columns.ravel(), block, lanes)
+                raise_block(best, block, pair, columns.ravel(), block, lanes)
         expected = (vectors.astype(np.float64) @ columns.astype(np.float64)).max(axis=0)
         np.testing.assert_allclose(best, expected, rtol=1e-6, atol=1e-4)
         assert shift == 0 or (best < 0).all()
@@ -168,12 +174,12 @@ def test_products_of_several_blocks_are_those_of_numpy(dims: int, blocks: int) -
 def test_a_block_of_products_leaves_the_others_alone() -> None:
     lanes = 3 * WIDTH
     best = np.full(lanes, -9, np.float32)
-    raise_block(best, WIDTH, np.ones(4, np.float32), np.ones(4 * lanes, np.float32), WIDTH, lanes)
+    raise_block(best, WIDTH, np.ones((2, 4), np.float32), np.ones(4 * lanes, np.float32), WIDTH, lanes)
     assert best.tolist() == [-9] * WIDTH + [4] * WIDTH + [-9] * WIDTH
 
 
 def test_what_is_no_number_does_not_replace_a_score() -> None:
-    vector = np.array([1, np.nan, 0, 0], np.float32)
+    vector = np.array([1, np.nan, 0, 0] * 2, np.float32)
     best = np.arange(WIDTH, dtype=np.float32)
     raise_block(best, 0, vector, np.ones(4 * WIDTH, np.float32), 0, WIDTH)
     assert best.tolist() == list(range(WIDTH))
@@ -184,14 +190,16 @@ def codes_of(packed: Bytes, bits: int) -> NDArray[np.int64]:
     return np.concatenate([packed.astype(np.int64) // 2**shift % 2**bits for shift in range(0, 8, bits)])
 
 
-def test_levels_of_codes_by_hand(compiled: Any) -> None:
+def test_decoded_codes_by_hand(compiled: Any) -> None:
     table = np.arange(16, dtype=np.int8) - 8
     packed = np.zeros(CHUNK, np.uint8)
     packed[[0, 1, 15]] = 0x71, 0xF0, 0x2A
-    levels = np.full(32, 99, np.float32)
-    compiled(fill_levels)(packed, 0, CHUNK, 4, table, levels)
+    vectors, base = np.full(35, 99, np.float32), np.zeros(32, np.float32)
+    base[1] = 10
+    compiled(decode)(packed, 0, CHUNK, 4, table, base, vectors)
     # dimension 0 is the low half of byte 0, dimension 16 its high half, and so on
-    assert [levels[d] for d in (0, 1, 2, 15, 16, 17, 18, 31)] == [1 - 8, 0 - 8, -8, 10 - 8, 7 - 8, 15 - 8, -8, 2 - 8]
+    levels = {0: 1 - 8, 1: 0 - 8, 2: -8, 15: 10 - 8, 16: 7 - 8, 17: 15 - 8, 18: -8, 31: 2 - 8}
+    assert {d: vectors[3 + d] for d in levels} == {d: 2 * base[d] + (d + 1) / 2 * level for d, level in levels.items()}
     query = np.zeros(32, np.int16)
     query[[0, 16, 31]] = 3, 100, -1000
     assert compiled(sum_products)(packed, 0, CHUNK, 4, table, query, 0) == 3 * -7 + 100 * -1 + -1000 * -6
@@ -199,7 +207,7 @@ def test_levels_of_codes_by_hand(compiled: Any) -> None:
 
 @pytest.mark.parametrize("bits", [1, 2, 4])
 def test_levels_and_products_of_codes_are_those_of_numpy(compiled: Any, bits: int) -> None:
-    fill, product = compiled(fill_levels), compiled(sum_products)
+    fill, product = compiled(decode), compiled(sum_products)
     random = np.random.default_rng(bits)
     for size in (CHUNK, 2 * CHUNK, 5 * CHUNK):
         dims = size * 8 // bits
@@ -209,9 +217,11 @@ def test_levels_and_products_of_codes_are_those_of_numpy(compiled: Any, bits: in
         query = random.choice([-most, most, 0, *random.integers(-most, most, 8)], 3 * dims).astype(np.int16)
         for start, first in ((0, 0), (size, dims), (37, 2 * dims), (1000 - size, 5)):
             expected = table[codes_of(packed[start : start + size], bits)].astype(np.int64)
-            levels = np.full(dims + 8, 99, np.float32)
-            fill(packed, start, size, bits, table, levels[:dims])
-            assert levels.tolist() == expected.tolist() + [99] * 8
+            vectors = np.full(dims + 8, 99, np.float32)
+            base = random.integers(-99, 99, dims).astype(np.float32)
+            fill(packed, start, size, bits, table, base, vectors)
+            decoded = 2 * base + np.arange(1, dims + 1) / 2 * expected
+            assert vectors.tolist() == [99] * 3 + decoded.tolist() + [99] * 5
             assert product(packed, start, size, bits, table, query, first) == expected @ query[first : first + dims].astype(
                 np.int64
             )

@@ -14,7 +14,7 @@ from numba.extending import intrinsic
 
 LANES = 32  # bytes compared at once
 WIDTH = 16  # floats multiplied at once
-CHAINS = 4  # sums that do not wait for each other
+CHAINS = 2  # sums of each vector that do not wait for each other
 CHUNK = 16  # bytes of codes looked up at once
 
 BYTE, SHORT, INT, LONG, FLOAT = ir.IntType(8), ir.IntType(16), ir.IntType(32), ir.IntType(64), ir.FloatType()
@@ -112,31 +112,38 @@ def lowest_bit(typing_context: Any, bits: Any) -> Any:
 
 
 @intrinsic  # type: ignore[untyped-decorator]
-def raise_to_products(typing_context: Any, best: Any, start: Any, vector: Any, columns: Any, first: Any, lanes: Any) -> Any:
-    """best[start + i] = max(best[start + i], Σ_d vector[d] · columns[first + d · lanes + i]) for 16 floats.
+def raise_to_products(typing_context: Any, best: Any, start: Any, vectors: Any, columns: Any, first: Any, lanes: Any) -> Any:
+    """best[start + i] = max(best[start + i], Σ_d v[d] · columns[first + d · lanes + i]) for 16 floats and both vectors v.
 
-    All arrays are flat; the length of the vector is a multiple of 4.
+    All arrays are flat; the two vectors lie one after the other, and their length is even.
     """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        vector = context.make_array(signature.args[2])(context, builder, arguments[2])
+        vectors = context.make_array(signature.args[2])(context, builder, arguments[2])
+        length = builder.udiv(builder.extract_value(vectors.shape, 0), LONG(2))
         zero = ir.Constant(FLOATS, [0.0] * WIDTH)
-        d, sums, close = _loop(builder, builder.extract_value(vector.shape, 0), LONG(CHAINS), [zero] * CHAINS)
+        d, sums, close = _loop(builder, length, LONG(CHAINS), [zero] * (2 * CHAINS))
         added = []
-        for chain, total in enumerate(sums):
+        for chain in range(CHAINS):
             at = builder.add(d, LONG(chain))
-            value = _splat(builder, builder.load(builder.gep(vector.data, [at])), FLOATS)
             place = builder.add(arguments[4], builder.mul(at, arguments[5]))
             column = builder.load(_element(context, builder, signature.args[3], arguments[3], place, FLOATS), align=4)
-            added.append(builder.fadd(builder.fmul(value, column, flags=FUSED), total, flags=FUSED))
+            for vector, total in enumerate(sums[2 * chain : 2 * chain + 2]):
+                value = builder.load(builder.gep(vectors.data, [builder.add(at, length) if vector else at]))
+                product = builder.fmul(_splat(builder, value, FLOATS), column, flags=FUSED)
+                added.append(builder.fadd(product, total, flags=FUSED))
         close(added)
-        result = builder.fadd(builder.fadd(added[0], added[1]), builder.fadd(added[2], added[3]))
         target = _element(context, builder, signature.args[0], arguments[0], arguments[1], FLOATS)
-        before = builder.load(target, align=4)
-        builder.store(builder.select(builder.fcmp_ordered(">", result, before), result, before), target, align=4)
+        highest = builder.load(target, align=4)
+        for vector in range(2):
+            result = added[vector]
+            for chain in range(1, CHAINS):
+                result = builder.fadd(result, added[2 * chain + vector])
+            highest = builder.select(builder.fcmp_ordered(">", result, highest), result, highest)
+        builder.store(highest, target, align=4)
         return context.get_dummy_value()
 
-    return types.void(best, types.int64, vector, columns, types.int64, types.int64), generate
+    return types.void(best, types.int64, vectors, columns, types.int64, types.int64), generate
 
 
 def _look_up(builder: Any, table: Any, index: Any) -> Any:
@@ -201,22 +208,44 @@ def code_product(typing_context: Any, codes: Any, start: Any, size: Any, bits: A
 
 
 @intrinsic  # type: ignore[untyped-decorator]
-def code_levels(typing_context: Any, codes: Any, start: Any, size: Any, bits: Any, table: Any, levels: Any) -> Any:
-    """levels[d] = table[code d] as floats, for codes that lie as `code_product` says."""
+def decode_codes(
+    typing_context: Any,
+    codes: Any,
+    start: Any,
+    size: Any,
+    bits: Any,
+    table: Any,
+    base: Any,
+    stretch: Any,
+    steps: Any,
+    scale: Any,
+    vectors: Any,
+    to: Any,
+) -> Any:
+    """vectors[to + d] = stretch · base[d] + scale · steps[d] · table[code d], for codes that lie as `code_product` says."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        _, begin, size, bits, _, _ = arguments
+        _, begin, size, bits, _, _, stretch, _, scale, _, to = arguments
+
+        def sixteen(argument: int, place: Any) -> Any:
+            return _element(context, builder, signature.args[argument], arguments[argument], place, FLOATS)
+
         table = builder.load(_element(context, builder, signature.args[4], arguments[4], LONG(0), CODES), align=1)
         mask = _splat(builder, builder.trunc(builder.sub(builder.shl(LONG(1), bits), LONG(1)), BYTE), CODES)
+        stretches, scales = _splat(builder, stretch, FLOATS), _splat(builder, scale, FLOATS)
         shift, _, close_planes = _loop(builder, LONG(8), bits, [])
         plane = builder.mul(builder.udiv(shift, bits), size)
         at, _, close = _loop(builder, size, LONG(CHUNK), [])
         address = _element(context, builder, signature.args[0], arguments[0], builder.add(begin, at), CODES)
         whole = builder.sext(_levels_at(builder, address, shift, mask, table), ir.VectorType(INT, CHUNK))
-        target = _element(context, builder, signature.args[5], arguments[5], builder.add(plane, at), FLOATS)
-        builder.store(builder.sitofp(whole, FLOATS), target, align=4)
+        d = builder.add(plane, at)
+        step = builder.fmul(scales, builder.load(sixteen(7, d), align=4))
+        stretched = builder.fmul(stretches, builder.load(sixteen(5, d), align=4))
+        rest = builder.fmul(step, builder.sitofp(whole, FLOATS), flags=FUSED)
+        builder.store(builder.fadd(rest, stretched, flags=FUSED), sixteen(9, builder.add(to, d)), align=4)
         close([])
         close_planes([])
         return context.get_dummy_value()
 
-    return types.void(codes, types.int64, types.int64, types.int64, table, levels), generate
+    floats = (base, types.float32, steps, types.float32, vectors, types.int64)
+    return types.void(codes, types.int64, types.int64, types.int64, table, *floats), generate

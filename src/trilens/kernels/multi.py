@@ -16,9 +16,9 @@ from trilens.kernels.lanes import (
     LANES,
     WIDTH,
     at_least,
-    code_levels,
     code_product,
     copy_to,
+    decode_codes,
     lowest_bit,
     raise_to,
     raise_to_products,
@@ -277,17 +277,20 @@ def maxsim(
     bits = 8 * width // columns.shape[0]
     flat, flat_codes = columns.reshape(-1), codes.reshape(-1)
     best = np.empty(lanes, np.float32)
-    vector = np.empty(columns.shape[0], np.float32)
+    dims = columns.shape[0]
+    pair = np.empty(2 * dims, np.float32)
     for i in range(len(rows)):
         best[:] = -np.inf
-        for at in range(offsets[rows[i]], offsets[rows[i] + 1]):
-            code_levels(flat_codes, at * width, width, bits, levels, vector)
-            size, stretch = sizes[size_codes[at]], stretches[stretch_codes[at]]
-            centroid = centroids[nearest[at]]
-            for d in range(len(vector)):
-                vector[d] = stretch * (centroid[d] + size * steps[d] * vector[d])
+        start, end = offsets[rows[i]], offsets[rows[i] + 1]
+        for first in range(start, end, 2):
+            for second in range(2):  # of an odd number of tokens the last one counts twice, which changes nothing
+                at = min(first + second, end - 1)
+                stretch = stretches[stretch_codes[at]]
+                scale = stretch * sizes[size_codes[at]]
+                place = (flat_codes, at * width, width, bits, levels)
+                decode_codes(*place, centroids[nearest[at]], stretch, steps, scale, pair, second * dims)
             for block in range(0, lanes, WIDTH):
-                raise_to_products(best, block, vector, flat, block, lanes)
+                raise_to_products(best, block, pair, flat, block, lanes)
         total = np.float32(0)
         for token in range(tokens):
             total += best[token]

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trilens.kernels.compile import kernel
-from trilens.kernels.lanes import code_levels
+from trilens.kernels.lanes import decode_codes
 
 Floats = NDArray[np.float32]
 Bytes = NDArray[np.uint8]
@@ -92,11 +92,10 @@ def decode_tokens(
     vectors: Floats,
 ) -> None:
     """The vectors (tokens, dims) that some codes stand for; `levels` has 16 entries, however few are used."""
-    found = np.empty(vectors.shape[1], np.float32)
-    bits = 8 * codes.shape[1] // vectors.shape[1]
-    flat = codes.reshape(-1)
+    dims, width = vectors.shape[1], codes.shape[1]
+    flat, flat_vectors = codes.reshape(-1), vectors.reshape(-1)
     for token in range(len(vectors)):
-        code_levels(flat, token * codes.shape[1], codes.shape[1], bits, levels, found)
-        size, stretch = sizes[size_codes[token]], stretches[stretch_codes[token]]
-        for d in range(vectors.shape[1]):
-            vectors[token, d] = stretch * (centroids[nearest[token], d] + size * steps[d] * found[d])
+        stretch, centroid = stretches[stretch_codes[token]], centroids[nearest[token]]
+        scale = stretch * sizes[size_codes[token]]
+        place = (flat, token * width, width, 8 * width // dims, levels)
+        decode_codes(*place, centroid, stretch, steps, scale, flat_vectors, token * dims)
