@@ -4,7 +4,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from trilens.kernels.residual import decode_tokens, encode_residuals, nearest_entry
+from trilens.kernels.residual import (
+    SIZE_STRIDE,
+    SIZES_ABOVE,
+    SIZES_BELOW,
+    decode_tokens,
+    encode_residuals,
+    nearest_entry,
+)
 
 Floats = NDArray[np.float32]
 Bytes = NDArray[np.uint8]
@@ -45,9 +52,15 @@ class Coder:
         decode_tokens(nearest, codes, sizes, stretches, *tables, vectors)
         return vectors
 
-    def sums(self, nearest: NDArray[np.uint16], codes: NDArray[np.int64], sizes: NDArray[np.int64]) -> Floats:
+    def buckets(self, rest: Floats, sizes: Bytes | int) -> NDArray[np.int64]:
+        """How many cutoffs of its token's size each value lies above."""
+        limits = self.cutoffs * np.atleast_1d(self.sizes[sizes])[:, None]
+        codes: NDArray[np.int64] = (rest[:, :, None] > limits[:, None, :]).sum(axis=2)
+        return codes
+
+    def sums(self, nearest: NDArray[np.uint16], codes: NDArray[np.int64], sizes: NDArray[np.integer] | int) -> Floats:
         """Centroid + size · steps · level."""
-        rest = self.sizes[sizes][:, None] * self.steps * self.levels[codes].astype(np.float32)
+        rest = np.atleast_1d(self.sizes[sizes])[:, None] * self.steps * self.levels[codes].astype(np.float32)
         return self.centroids[nearest] + rest
 
 
@@ -110,26 +123,24 @@ def test_one_bit_by_hand() -> None:
 
 
 def test_two_bits_by_hand() -> None:
-    # (1.5² + 0.5²) / 2 = 1.25, whose root 1.118 is nearest to 9/8. Cutoffs are at -9/8, 0 and 9/8: codes 0 1 2 3.
+    # (1.5² + 0.5²) / 2 = 1.25, whose root 1.118 is nearest to 9/8 = EIGHTHS[8]. Every second size around it is tried: 7/8 and
+    # 9/8 are equally far from 1, which would leave no error, and the first of them is taken. Cutoffs: -7/8, 0 and 7/8.
     rest = [-1.5, -0.5, 0.5, 1.5]
     vector = [2 * rest[(i + plane) % 4] for plane in range(4) for i in range(16)]
     codes, size, _, error = one(vector, 0, 2, spread=2)
     assert codes == [0 + 1 * 4 + 2 * 16 + 3 * 64, 1 + 2 * 4 + 3 * 16, 2 + 3 * 4 + 1 * 64, 3 + 1 * 16 + 2 * 64] * 4
-    assert size == 8
-    assert error == pytest.approx(sum((x / 8) ** 2 for x in vector))  # decoded as 9/8 of it
+    assert size == 6
+    assert error == pytest.approx(sum((x / 8) ** 2 for x in vector))  # decoded as 7/8 of it
 
 
 def test_four_bits_by_hand() -> None:
-    # The mean square is (4 · 56.25 + 2 · 20.25 + 2 · 0.25) / 16 / 8 = 266 / 128, and its root 1.442 is nearest to 12/8.
+    # The mean square is (4 · 56.25 + 2 · 20.25 + 2 · 0.25) / 16 / 8 = 266 / 128, and its root 1.442 is nearest to 12/8. Of the
+    # sizes tried around it, 1 leaves no error: decoded as (code - 7.5) / 4.
     rest = [-1.875, 1.875, -1.125, 1.125, -0.125, 0.125, 1.875, -1.875]
     codes, size, _, error = one(rest * 2 + rest[::-1] * 2, 0, 4)
-    assert (size, EIGHTHS[size]) == (11, 1.5)
-    # Cutoff c is 1.5 · (c - 8) / 4 for c from 1 to 15, and a code counts the cutoffs below: -1.875 lies on the third, 1.875 on
-    # the thirteenth, -1.125 on the fifth, 1.125 on the eleventh, -0.125 and 0.125 on either side of the eighth.
-    low = [2, 12, 4, 10, 7, 8, 12, 2]
+    assert (size, EIGHTHS[size], error) == (7, 1, 0)
+    low = [0, 15, 3, 12, 7, 8, 15, 0]
     assert codes == [a + 16 * b for a, b in zip(low, low[::-1], strict=True)] * 2
-    # Decoded as 1.5 · (code - 7.5) / 4: -2.0625, 1.6875, -1.3125, 0.9375, -0.1875, 0.1875, 1.6875, -2.0625
-    assert error == pytest.approx(4 * (6 * 0.1875**2 + 2 * 0.0625**2))
 
 
 def test_the_stretch_brings_the_sum_to_length_one_by_hand() -> None:
@@ -161,12 +172,16 @@ def test_codes_are_those_of_numpy(bits: int, stretched: bool) -> None:
     codes, sizes, stretch_codes, errors = coder.encode(vectors, nearest)
 
     rest = (vectors - coder.centroids[nearest]) / coder.spread
-    expected_sizes = closest(coder.sizes, np.sqrt(np.square(rest).astype(np.float64).mean(axis=1)))
-    assert sizes.tolist() == expected_sizes.tolist()
+    middle = closest(coder.sizes, np.sqrt(np.square(rest).astype(np.float64).mean(axis=1)))
+    lost = {size: np.square(coder.sums(nearest, coder.buckets(rest, size), size) - vectors).sum(axis=1) for size in range(256)}
+    for token, first in enumerate(np.maximum(middle - SIZES_BELOW, 0)):
+        tried = range(first, min(256, middle[token] + SIZES_ABOVE + 1), SIZE_STRIDE)
+        assert sizes[token] in tried
+        assert lost[sizes[token]][token] <= min(lost[size][token] for size in tried) * (1 + 1e-5)
     assert (sizes == 0).any() and (sizes == 255).any()
-    buckets = (rest[:, :, None] > coder.cutoffs * coder.sizes[expected_sizes][:, None, None]).sum(axis=2)
+    buckets = coder.buckets(rest, sizes)
     assert codes.tolist() == pack(buckets, bits).tolist()
-    unstretched = coder.sums(nearest, buckets, expected_sizes)
+    unstretched = coder.sums(nearest, buckets, sizes)
     if stretched:
         lengths = np.sqrt(np.square(unstretched.astype(np.float64)).sum(axis=1))
         assert stretch_codes.tolist() == closest(stretches, 1 / lengths).tolist()
