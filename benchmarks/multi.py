@@ -53,18 +53,9 @@ SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
 THREAD_VARIABLES = ("OMP", "MKL", "OPENBLAS", "RAYON", "NUMBA")
 
 MODULES = {"trilens": "ours", "fast-plaid": "plaid", "xtr-warp-rs": "warp"}
-PLAID = [
-    (2, 2, 12, 0.02),
-    (2, 4, 16, 0.05),
-    (4, 4, 20, 0.05),
-    (4, 8, 24, 0.05),
-    (4, 8, 32, 0.05),
-    (8, 8, 48, 0.05),
-    (8, 8, 64, 0.1),
-    (8, 16, 100, 0.05),
-]
-PLAID += [(8, 16, 100, 0.1), (16, 16, 100, 0.1), (8, 32, 200, 0.05), (8, 32, 200, 0.1), (16, 32, 200, 0.05)]
-PLAID += [(16, 32, 200, 0.1), (16, 64, 400, 0.1), (16, 64, 400, 0.2)]
+PLAID = [(2, 2, 12, 0.02), (2, 4, 16, 0.05), (4, 4, 20, 0.05), (4, 8, 24, 0.05), (4, 8, 32, 0.05), (8, 8, 48, 0.05)]
+PLAID += [(8, 16, 48, 0.05), (8, 16, 64, 0.05), (8, 16, 64, 0.1), (16, 16, 100, 0.1), (16, 32, 100, 0.1), (16, 32, 150, 0.1)]
+PLAID += [(16, 32, 200, 0.1), (32, 64, 200, 0.1), (32, 64, 400, 0.1), (32, 64, 400, 0.2), (64, 128, 800, 0.2)]
 XTR = [(16, 8, 0, 0, 2000), (16, 16, 0, 0, 5000), (16, 32, 0, 0, 10_000), (16, 32, 20, 0, 10_000), (32, 32, 0, 1000, 10_000)]
 GRIDS: dict[str, list[Params]] = {
     "trilens": [
@@ -110,6 +101,7 @@ class Race:
     repeats: int
     peers: Path | None
     started: str
+    centroids: int | None = None
 
 
 def read_task(path: Path) -> Task:
@@ -230,6 +222,8 @@ def ask(race: Race, system: str, action: str, *more: str) -> Iterator[dict[str, 
     for name in ("documents", "queries", "threads", "repeats"):
         command += [f"--{name}", str(getattr(race, name))]
     command += ["--index", str(index_folder(race, system)), *more]
+    if race.centroids:
+        command += ["--centroids", str(race.centroids)]
     limits = {f"{library}_NUM_THREADS": str(race.threads) for library in THREAD_VARIABLES}
     with subprocess.Popen(command, cwd=ROOT, env={**os.environ, **limits}, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -351,13 +345,14 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--threads", type=int, default=1, help="of every system; encoding takes all cores")
     parser.add_argument("--repeats", type=int, default=3, help="passes over the queries, if they take no more than a minute")
     parser.add_argument("--grow", action="store_true", help="trilens alone, default parameters: N/8, N/4, N/2, N documents")
+    parser.add_argument("--centroids", type=int, help="of trilens alone, instead of as many as it takes by itself")
     parser.add_argument("--cache", type=Path, default=Path("runs/multi"), help="where vectors and indexes are kept")
     options = parser.parse_args()
     options.systems = options.systems or (list(MODULES) if options.peers and not options.grow else ["trilens"])
     if options.peers is None and options.systems != ["trilens"]:
         parser.error("--systems names a peer; give the Python of its environment with --peers")
-    if options.grow and options.systems != ["trilens"]:
-        parser.error("--grow measures trilens alone; leave out --systems")
+    if (options.grow or options.centroids) and options.systems != ["trilens"]:
+        parser.error("--grow and --centroids measure trilens alone; leave out --peers and --systems")
     return options
 
 
@@ -371,9 +366,11 @@ def main() -> None:
     scores = exact_scores(folder, most, queries)
     started = datetime.now(UTC).isoformat(timespec="seconds")
     sizes, grid = ([most // 8, most // 4, most // 2, most], "default") if options.grow else ([most], "all")
+    if options.centroids:
+        grid = f"{options.centroids} centroids"
     peers = options.peers and options.peers.absolute()  # not resolved: a link is what makes it an environment's
     for size in sizes:
-        race = Race(task, folder, model, size, queries, options.threads, options.repeats, peers, started)
+        race = Race(task, folder, model, size, queries, options.threads, options.repeats, peers, started, options.centroids)
         for system in options.systems:
             settings = [own_choice(system, size)] if options.grow else all_settings(system, size)
             compete(race, system, scores[:, :size], settings, grid)

@@ -20,26 +20,23 @@ class Ours:
     name = "trilens"
     version = version("trilens")
 
-    def __init__(self) -> None:
-        self._lens = MultiLens(cast(Encoder, None), MultiConfig(bits=BITS))  # vectors are given: nothing is left to encode
-
     def warm_up(self, dim: int) -> None:
         """Kernels are compiled by their first use and kept on disk."""
         vectors = np.random.default_rng(0).normal(size=(1024, dim)).astype(np.float32)
         vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
         with tempfile.TemporaryDirectory() as folder:
-            self.build(Vectors(np.arange(0, 1025, 16), vectors), Path(folder), 1)
+            self.build(Vectors(np.arange(0, 1025, 16), vectors), Path(folder), 1, None)
 
-    def build(self, docs: Vectors, index: Path, threads: int) -> None:
+    def build(self, docs: Vectors, index: Path, threads: int, centroids: int | None) -> None:
         """Train the codebook with all documents, then write their codes."""
-        encoded = self._encoded(docs.offsets, docs.vectors)
-        self._lens.share(encoded, [], index / "page")
-        self._lens.build(encoded, index / "part", [self._lens.open_shared(index / "page")])
+        lens, encoded = self._lens(centroids), self._encoded(docs.offsets, docs.vectors)
+        lens.share(encoded, [], index / "page")
+        lens.build(encoded, index / "part", [lens.open_shared(index / "page")])
 
     def open(self, index: Path, threads: int) -> None:
         """Threads are the caller's variables: the lens itself uses one."""
-        pages = [self._lens.open_shared(index / "page")]
-        self._searcher = self._lens.searcher([self._lens.open(index / "part")], [None], pages)
+        lens = self._lens(None)
+        self._searcher = lens.searcher([lens.open(index / "part")], [None], [lens.open_shared(index / "page")])
 
     def prepare(self, query: Floats) -> Encoded:
         """A batch of one."""
@@ -52,6 +49,11 @@ class Ours:
     def ids(self, answer: Any) -> list[int]:
         """Of the only query."""
         return [int(row) for row in answer.rows[0] if row >= 0]
+
+    @staticmethod
+    def _lens(centroids: int | None) -> MultiLens:
+        """Vectors are given: nothing is left to encode."""
+        return MultiLens(cast(Encoder, None), MultiConfig(bits=BITS, centroids=centroids))
 
     @staticmethod
     def _encoded(offsets: Any, vectors: Floats) -> Encoded:

@@ -21,7 +21,7 @@ class Plaid:
     def warm_up(self, dim: int) -> None:
         """It comes compiled."""
 
-    def build(self, docs: Vectors, index: Path, threads: int) -> None:
+    def build(self, docs: Vectors, index: Path, threads: int, centroids: int | None) -> None:
         """With its own defaults. `start_from_scratch=0`: small indexes need not keep the vectors themselves for updates."""
         torch.set_num_threads(threads)
         texts = [torch.from_numpy(text) for text in docs.texts()]

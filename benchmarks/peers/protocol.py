@@ -36,8 +36,8 @@ class Contender(Protocol):
     def warm_up(self, dim: int) -> None:
         """What only the first build on a machine costs: compiling."""
 
-    def build(self, docs: "Vectors", index: Path, threads: int) -> None:
-        """Write an index of BITS bits per dimension."""
+    def build(self, docs: "Vectors", index: Path, threads: int, centroids: int | None) -> None:
+        """Write an index of BITS bits per dimension, with as many centroids as the system takes if none are said."""
 
     def open(self, index: Path, threads: int) -> None:
         """Get ready to search an index."""
@@ -118,6 +118,7 @@ def run(contender: Contender) -> None:
     parser.add_argument("--queries", type=int, required=True)
     parser.add_argument("--index", type=Path, required=True)
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--centroids", type=int)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--settings", type=json.loads, default=[{}], help="a JSON list of objects of parameters")
     options = parser.parse_args()
@@ -125,7 +126,7 @@ def run(contender: Contender) -> None:
         docs = read_vectors(options.vectors, "docs", options.documents)
         contender.warm_up(docs.vectors.shape[1])
         start = perf_counter()
-        contender.build(docs, options.index, options.threads)
+        contender.build(docs, options.index, options.threads, options.centroids)
         facts = {"system": contender.name, "version": contender.version, "build_threads": options.threads}
         say({**facts, "build_seconds": round(perf_counter() - start, 2), "build_peak_mb": round(peak_mb())})
         return

@@ -27,14 +27,17 @@ SPARE = 3  # rows beyond k that get their exact score: the order of the near tok
 NO_MASK: Mask = np.empty(0, np.bool_)
 
 
-class _NoRoom(Heaps):
-    """A heap that takes nothing."""
-
-    def __init__(self) -> None:
-        self.scores, self.rows = new_heaps(1, 0)
+Heap = tuple[Floats, NDArray[np.int64]]
+"""Scores and numbers of the best rows, or tokens, of one query: see kernels/topk.py."""
 
 
-NO_HEAP = _NoRoom()
+def new_heap(room: int) -> Heap:
+    """An empty heap; one without room takes nothing."""
+    scores, rows = new_heaps(1, room)
+    return scores[0], rows[0]
+
+
+NO_ROOM = new_heap(0)
 
 
 class Part(Protocol):
@@ -86,12 +89,14 @@ class MultiSearcher:
         chosen = self.settings(params, k)
         if exact:
             chosen = replace(chosen, method="exact")
+        masks = [self._mask(i, allowed) for i in range(len(self._parts))]
+        rows = sum(len(part) if mask is None else int(mask.sum()) for part, mask in zip(self._parts, masks, strict=True))
+        if not chosen.imputes and rows <= max(k, chosen.candidates):
+            chosen = replace(chosen, method="exact")
         for query in range(len(multi)):
             vectors = multi.vectors[multi.offsets[query] : multi.offsets[query + 1]]
             if len(vectors):
-                one = Heaps(1, k)
-                self._search_one(np.ascontiguousarray(vectors), k, allowed, chosen, one)
-                heaps.scores[query], heaps.rows[query] = one.scores[0], one.rows[0]
+                self._search_one(np.ascontiguousarray(vectors), k, masks, chosen, (heaps.scores[query], heaps.rows[query]))
         return heaps.sorted()
 
     def settings(self, params: MultiParams | None, k: int) -> Settings:
@@ -104,10 +109,11 @@ class MultiSearcher:
         found = np.full(rows.shape, -np.inf, np.float32)
         for query in range(len(multi) if self._codebook else 0):
             vectors = multi.vectors[multi.offsets[query] : multi.offsets[query + 1]]
+            columns = _columns(vectors)
             for i in range(len(self._parts) if len(vectors) else 0):
                 here = (rows[query] >= self._first_rows[i]) & (rows[query] < self._first_rows[i + 1])
                 chosen = (rows[query, here] - self._first_rows[i]).astype(np.int32)
-                found[query, here] = self._maxsim(i, _columns(vectors), len(vectors), chosen)
+                found[query, here] = self._maxsim(i, columns, len(vectors), chosen)
         return found
 
     def _require(self, queries: Encoded) -> Multi:
@@ -183,11 +189,11 @@ class MultiSearcher:
         """The nth best similarity of each query token; of its last centroid where fewer tokens were retrieved."""
         found = look.probed_scores[:, -1].copy()
         for token in range(len(look.query)):
-            heap = Heaps(1, nth)
+            scores, tokens = heap = new_heap(nth)
             for i, mask in enumerate(masks):
                 self._similarities(i, look, token, mask, _Scratch(len(self._parts[i])), heap)
-            if heap.rows[0, 0] >= 0:
-                found[token] = heap.scores[0, 0]
+            if tokens[0] >= 0:
+                found[token] = scores[0]
         return found
 
     @cached_property
@@ -217,26 +223,25 @@ class MultiSearcher:
         assert self._codebook is not None
         return np.ascontiguousarray(self._codebook.leaders.T)
 
-    def _search_one(self, query: Floats, k: int, allowed: Mask | None, params: Settings, heaps: Heaps) -> None:
-        masks = [self._mask(i, allowed) for i in range(len(self._parts))]
-        rows = sum(len(part) if mask is None else int(mask.sum()) for part, mask in zip(self._parts, masks, strict=True))
-        if params.method == "exact" or (not params.imputes and rows <= max(k, params.candidates)):
-            self._offer_all(query, masks, heaps)
+    def _search_one(self, query: Floats, k: int, masks: Sequence[Mask | None], params: Settings, heap: Heap) -> None:
+        if params.method == "exact":
+            self._offer_all(query, masks, heap)
             return
         look = self.look(query, params)
         search = self._plaid if params.method == "plaid" else self._xtr
-        if not search(look, k, masks, params, heaps):  # too few rows were near: then all are looked at
-            self._offer_all(query, masks, heaps)
+        if not search(look, k, masks, params, heap):  # too few rows were near: then all are looked at
+            self._offer_all(query, masks, heap)
 
     def _mask(self, i: int, allowed: Mask | None) -> Mask | None:
         return self._live[i] if allowed is None else allowed[self._first_rows[i] : self._first_rows[i + 1]]
 
-    def _offer_all(self, query: Floats, masks: Sequence[Mask | None], heaps: Heaps) -> None:
+    def _offer_all(self, query: Floats, masks: Sequence[Mask | None], heap: Heap) -> None:
+        columns = _columns(query)
         for i, mask in enumerate(masks):
             rows = (np.arange(len(self._parts[i])) if mask is None else np.flatnonzero(mask)).astype(np.int32)
-            self._offer(i, rows, self._maxsim(i, _columns(query), len(query), rows), heaps)
+            self._offer(i, rows, self._maxsim(i, columns, len(query), rows), heap)
 
-    def _plaid(self, look: Look, k: int, masks: Sequence[Mask | None], params: Settings, heaps: Heaps) -> bool:
+    def _plaid(self, look: Look, k: int, masks: Sequence[Mask | None], params: Settings, heap: Heap) -> bool:
         def near(i: int, mask: Mask, scratch: "_Scratch") -> int:
             part = self._parts[i]
             lists = (part.list_ptr, part.list_rows, mask, len(mask) > 0)
@@ -251,16 +256,16 @@ class MultiSearcher:
         best = _best(scores, k + SPARE)
         for i, (rows, _) in enumerate(chosen):
             kept = rows[scores[i] >= best]
-            self._offer(i, kept, self._maxsim(i, look.columns, len(look.query), kept), heaps)
+            self._offer(i, kept, self._maxsim(i, look.columns, len(look.query), kept), heap)
         return True
 
-    def _xtr(self, look: Look, k: int, masks: Sequence[Mask | None], params: Settings, heaps: Heaps) -> bool:
+    def _xtr(self, look: Look, k: int, masks: Sequence[Mask | None], params: Settings, heap: Heap) -> bool:
         imputed = self.imputed(look, params, masks)
 
         def near(i: int, mask: Mask, scratch: "_Scratch") -> int:
             total = 0
             for token in range(len(look.query)):
-                count = self._similarities(i, look, token, mask if len(mask) else None, scratch, NO_HEAP)
+                count = self._similarities(i, look, token, mask if len(mask) else None, scratch, NO_ROOM)
                 retrieved = (scratch.best, scratch.seen, scratch.met, count)
                 total = kernels.add_gains(*retrieved, imputed[token], scratch.gains, scratch.joined, scratch.touched, total)
             return total
@@ -272,12 +277,12 @@ class MultiSearcher:
         base = np.float32(imputed.sum())
         for i, (rows, gains) in enumerate(chosen):
             if params.imputes:
-                self._offer(i, rows, base + gains, heaps)
+                self._offer(i, rows, base + gains, heap)
                 if few:  # all parts of the others are imputed
                     others = self._others(i, rows, masks[i])
-                    self._offer(i, others, np.full(len(others), base, np.float32), heaps)
+                    self._offer(i, others, np.full(len(others), base, np.float32), heap)
             else:
-                self._offer(i, rows, self._maxsim(i, look.columns, len(look.query), rows), heaps)
+                self._offer(i, rows, self._maxsim(i, look.columns, len(look.query), rows), heap)
         return True
 
     def _others(self, i: int, rows: Rows, mask: Mask | None) -> Rows:
@@ -286,7 +291,7 @@ class MultiSearcher:
         left[rows] = False
         return np.flatnonzero(left if mask is None else left & mask).astype(np.int32)
 
-    def _similarities(self, i: int, look: Look, token: int, mask: Mask | None, scratch: "_Scratch", heap: Heaps) -> int:
+    def _similarities(self, i: int, look: Look, token: int, mask: Mask | None, scratch: "_Scratch", heap: Heap) -> int:
         """The best similarity of one query token in each row that it retrieves; see `gather_tokens`."""
         part, codes = self._parts[i], self._parts[i].codes
         return kernels.gather_tokens(
@@ -308,8 +313,7 @@ class MultiSearcher:
             scratch.best,
             scratch.seen,
             scratch.met,
-            heap.scores[0],
-            heap.rows[0],
+            *heap,
         )
 
     def _candidates(
@@ -349,9 +353,9 @@ class MultiSearcher:
         kernels.maxsim(rows, tokens, columns, *coded, codebook.centroids, codebook.steps, *self._tables, found)
         return found
 
-    def _offer(self, i: int, rows: Rows, scores: Floats, heaps: Heaps) -> None:
+    def _offer(self, i: int, rows: Rows, scores: Floats, heap: Heap) -> None:
         numbers = np.where(np.isfinite(scores), rows.astype(np.int64) + self._first_rows[i], -1)
-        offer_rows(scores[None, :], numbers[None, :], heaps.scores, heaps.rows)
+        offer_rows(scores[None, :], numbers[None, :], heap[0][None, :], heap[1][None, :])
 
 
 class _Scratch:

@@ -61,6 +61,12 @@ def index(
     bits: Annotated[
         int | None, typer.Option(help="Multi: 1, 2 or 4 bits per dimension of a token.  [default: 4]", show_default=False)
     ] = None,
+    centroids: Annotated[
+        int | None,
+        typer.Option(
+            help="Multi: twice as many as it takes by itself find more, more slowly.  [default: by size]", show_default=False
+        ),
+    ] = None,
     pool: Annotated[
         int | None, typer.Option(help="Multi: one vector for so many tokens.  [default: 1]", show_default=False)
     ] = None,
@@ -90,7 +96,7 @@ def index(
       cat rows.jsonl | trilens index - --to my.trilens --id-field url --text-field body
     """
     start = perf_counter()
-    options = _collection_options(lens, model, language, k1, b, passage_words, overlap_words, bits, pool)
+    options = _collection_options(lens, model, language, k1, b, passage_words, overlap_words, bits, centroids, pool)
     fields = Fields(id=id_field, text=text_field, title=title_field)
     with ExitStack() as stack:
         paths = [str(stack.enter_context(spool_stdin())) if source == "-" else source for source in sources]
@@ -140,6 +146,7 @@ def _collection_options(
     passage_words: int | None,
     overlap_words: int | None,
     bits: int | None,
+    centroids: int | None,
     pool: int | None,
 ) -> dict[str, Any]:
     """What the user chose, in the form of the collection's config."""
@@ -149,7 +156,7 @@ def _collection_options(
 
     bm25 = given(k1=k1, b=b) | ({"analysis": {"language": language}} if language else {})
     passages = given(words=passage_words, overlap=overlap_words)
-    multi = given(bits=bits, pool=pool)
+    multi = given(bits=bits, centroids=centroids, pool=pool)
     return given(lenses=lens_names(lens), model=model, bm25=bm25 or None, multi=multi or None, passages=passages or None)
 
 
