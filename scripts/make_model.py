@@ -8,11 +8,16 @@
 batch that its text was encoded in. `int8-weights` only stores in 8 bits, `float32` in 32; neither needs texts. The same
 input on the same machine gives the same bytes. Needs `pip install trilens[model]`.
 
-`--multi-dims` adds an untrained `multi` head: the token states projected on their principal components over `--texts`.
+All other heads are untrained, and fitted to `--texts`:
+`--multi-dims` adds `multi`: the token states projected on their principal components.
+`--vdr` adds `sparse`, the head of VDR: the states normalised, less their mean, scaled so that their products with the word
+embeddings have deviation 1; of those products the highest over the positions, elu(x) + 1.
+`--lexical` adds `lexical`: a linear layer that guesses the inverse document frequency of each token from its state.
 """
 
 import argparse
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,8 +32,20 @@ from pydantic import ValidationError
 from safetensors.numpy import load_file
 from tokenizers import Tokenizer
 
-from trilens.encode.families import Family, family_of
-from trilens.encode.folder import CONFIG_FILE, TOKENIZER_FILE, ModelConfig, MultiHead, first_fault
+from trilens.encode.families import VDR, Family, family_of
+from trilens.encode.folder import (
+    CONFIG_FILE,
+    SPARSE_FILE,
+    STATES,
+    TOKENIZER_FILE,
+    Head,
+    LexicalHead,
+    ModelConfig,
+    MultiHead,
+    SparseHead,
+    first_fault,
+)
+from trilens.encode.tokens import special_tokens
 
 Floats = NDArray[np.float32]
 
@@ -41,6 +58,14 @@ STORED_MAX = 127
 CALIBRATION_TOKENS, CALIBRATION_ROWS = 256, 40
 # SmoothQuant (arXiv:2211.10438), equation 4: how much of an input channel's range moves into the weights.
 STRENGTHS = (0.5, 0.6, 0.7, 0.8, 0.9)
+# Words whose products with all token states are held at a time: 8 kilobytes per token.
+VOCABULARY_CHUNK = 2048
+# Word embeddings are stored in 8 bits, so the states that they are multiplied with have 7: see WEIGHT_MAX.
+STATE_LEVELS = 63
+FIT_TOKENS = 2000
+CLIPS = (1.0, 0.8, 0.65, 0.5, 0.4, 0.3, 0.2)
+# Strength of the ridge, in units of the mean square of the states: there are more tokens than dimensions, but not many more.
+RIDGE = 0.01
 
 
 @dataclass(frozen=True)
@@ -75,6 +100,33 @@ class Projection:
     normalised: bool
 
 
+@dataclass(frozen=True)
+class Vocabulary:
+    """The `sparse` head: scale and shift of its layer normalisation, and the largest state that 8 bits have to hold."""
+
+    described: SparseHead
+    scale: Floats
+    shift: Floats
+    clip: float
+
+
+@dataclass(frozen=True)
+class Lexical:
+    """The `lexical` head: weight (hidden, 1) and bias (1)."""
+
+    weight: Floats
+    bias: Floats
+
+
+@dataclass(frozen=True)
+class Heads:
+    """The heads beside `dense`; None where there is none."""
+
+    multi: Projection | None = None
+    sparse: Vocabulary | None = None
+    lexical: Lexical | None = None
+
+
 def round_columns(weight: Floats, levels: int) -> tuple[NDArray[np.int8], Floats]:
     """A matrix (in, out) as whole numbers and one scale per column."""
     scales = np.maximum(np.abs(weight).max(axis=0) / levels, 1e-12).astype(np.float32)
@@ -92,6 +144,7 @@ class Bert:
         self.tensors: dict[str, Floats] = {
             name.removeprefix("bert."): tensor for name, tensor in load_file(folder / "model.safetensors").items()
         }
+        self.words = self.tensors["embeddings.word_embeddings.weight"]
         self.dim: int = self.config["hidden_size"]
         self.layers: int = self.config["num_hidden_layers"]
 
@@ -111,16 +164,12 @@ class Bert:
         }
 
 
-class Graph:
-    """Writes the encoder as ONNX nodes. Products that `ranges` names compute in 8 bits, all others in float32."""
+class Nodes:
+    """An ONNX graph as it is being written."""
 
-    def __init__(
-        self, bert: Bert, pooling: str, precision: str, ranges: Mapping[str, Range], multi: Projection | None = None
-    ) -> None:
-        self.bert, self.pooling, self.precision, self.ranges, self.multi = bert, pooling, precision, ranges, multi
+    def __init__(self) -> None:
         self.nodes: list[onnx.NodeProto] = []
         self.constants: dict[str, onnx.TensorProto] = {}
-        self.inputs: dict[str, str] = {}  # of each matrix product
 
     def constant(self, name: str, value: Any, dtype: Any) -> str:
         """A stored tensor; a name that exists already is the same tensor."""
@@ -135,6 +184,31 @@ class Graph:
         self.nodes.append(helper.make_node(kind, inputs, [name], name=name, domain=domain, **attributes))
         return name
 
+    def normalise(self, vectors: str, name: str) -> str:
+        """The vectors at length 1."""
+        length = self.add("ReduceL2", [vectors], f"{name}.length", axes=[-1], keepdims=1)
+        length = self.add("Max", [length, self.constant("tiny", 1e-12, np.float32)], f"{name}.divisor")
+        return self.add("Div", [vectors, length], name)
+
+    def whole(self, name: str, inputs: list[onnx.ValueInfoProto], outputs: list[onnx.ValueInfoProto]) -> onnx.ModelProto:
+        """All that was added, as a model."""
+        graph = helper.make_graph(self.nodes, name, inputs, outputs, list(self.constants.values()))
+        opsets = [helper.make_opsetid("", OPSET), helper.make_opsetid(CONTRIB, 1)]
+        model = helper.make_model(graph, opset_imports=opsets, ir_version=IR_VERSION, producer_name="trilens")
+        onnx.checker.check_model(model)
+        return model
+
+
+class Graph(Nodes):
+    """Writes the encoder as ONNX nodes. Products that `ranges` names compute in 8 bits, all others in float32."""
+
+    def __init__(
+        self, bert: Bert, pooling: str, precision: str, ranges: Mapping[str, Range], heads: Heads | None = None
+    ) -> None:
+        super().__init__()
+        self.bert, self.pooling, self.precision, self.ranges, self.heads = bert, pooling, precision, ranges, heads or Heads()
+        self.inputs: dict[str, str] = {}  # of each matrix product
+
     def model(self, outputs: Iterable[str] = ()) -> bytes:
         """The whole graph; `outputs` names inner tensors to give out as well."""
         mask = self.add("Cast", ["attention_mask"], "mask", to=TensorProto.INT32)
@@ -146,18 +220,18 @@ class Graph:
         ids = [helper.make_tensor_value_info(name, TensorProto.INT64, ["texts", "tokens"]) for name in INPUTS]
         dense = helper.make_tensor_value_info("dense", TensorProto.FLOAT, ["texts", self.bert.dim])
         inner = [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["texts", "tokens", None]) for name in outputs]
-        if self.multi is not None:
-            inner.append(self.project(states, self.multi))
-        graph = helper.make_graph(self.nodes, "encoder", ids, [dense, *inner], list(self.constants.values()))
-        opsets = [helper.make_opsetid("", OPSET), helper.make_opsetid(CONTRIB, 1)]
-        model = helper.make_model(graph, opset_imports=opsets, ir_version=IR_VERSION, producer_name="trilens")
-        onnx.checker.check_model(model)
-        return bytes(model.SerializeToString(deterministic=True))
+        if self.heads.multi is not None:
+            inner.append(self.project(states, self.heads.multi))
+        if self.heads.lexical is not None:
+            inner.append(self.weigh(states, self.heads.lexical))
+        if self.heads.sparse is not None:
+            self.add("Identity", [states], STATES)
+            inner.append(helper.make_tensor_value_info(STATES, TensorProto.FLOAT, ["texts", "tokens", self.bert.dim]))
+        return bytes(self.whole("encoder", ids, [dense, *inner]).SerializeToString(deterministic=True))
 
     def embed(self) -> str:
         """Word, position and type embeddings, summed. Every text has type 0."""
-        tensors = self.bert.tensors
-        words = tensors["embeddings.word_embeddings.weight"]
+        tensors, words = self.bert.tensors, self.bert.words
         if self.precision == "float32":
             found = self.add("Gather", [self.constant("words", words, np.float32), "input_ids"], "word")
         else:
@@ -265,11 +339,105 @@ class Graph:
             self.add("MatMul", [states, weight], "multi")
         return helper.make_tensor_value_info("multi", TensorProto.FLOAT, ["texts", "tokens", head.weight.shape[1]])
 
-    def normalise(self, vectors: str, name: str) -> str:
-        """The vectors at length 1."""
-        length = self.add("ReduceL2", [vectors], f"{name}.length", axes=[-1], keepdims=1)
-        length = self.add("Max", [length, self.constant("tiny", 1e-12, np.float32)], f"{name}.divisor")
-        return self.add("Div", [vectors, length], name)
+    def weigh(self, states: str, head: Lexical) -> onnx.ValueInfoProto:
+        """The `lexical` head: a weight per token, never below zero."""
+        product = self.add("MatMul", [states, self.constant("lexical.weight", head.weight, np.float32)], "lexical.xw")
+        linear = self.add("Add", [product, self.constant("lexical.bias", head.bias, np.float32)], "lexical.y")
+        column = self.add("Relu", [linear], "lexical.column")
+        self.add("Squeeze", [column, self.constant("last", [-1], np.int64)], "lexical")
+        return helper.make_tensor_value_info("lexical", TensorProto.FLOAT, ["texts", "tokens"])
+
+
+class VocabularyGraph(Nodes):
+    """Writes the `sparse` head as a graph of its own, so that encoding without it neither loads nor runs anything more.
+
+    It takes the token states of the encoder and shares its word embeddings.
+    """
+
+    def __init__(self, bert: Bert, precision: str, head: Vocabulary, encoder: Graph) -> None:
+        super().__init__()
+        self.bert, self.precision, self.head = bert, precision, head
+        self.shared = [name for name in ("words", "words.scale") if name in encoder.constants]
+        self.constants.update((name, encoder.constants[name]) for name in self.shared)
+        self.size = len(bert.words)
+
+    def model(self, weights: Path) -> bytes:
+        """The whole graph; the tensors that it shares are read from the file of the encoder."""
+        best = self.best(self.attended(self.states()))
+        logits = best if self.precision == "float32" else self.rescale(best)
+        described, one = self.head.described, self.constant("one", 1, np.float32)
+        activated = self.add("Add", [self.add("Elu", [logits], "elu"), one], "raw" if described.normalised else "sparse")
+        if described.normalised:
+            self.normalise(activated, "sparse")
+        states = helper.make_tensor_value_info(STATES, TensorProto.FLOAT, ["texts", "tokens", self.bert.dim])
+        mask = helper.make_tensor_value_info("attention_mask", TensorProto.INT64, ["texts", "tokens"])
+        sparse = helper.make_tensor_value_info("sparse", TensorProto.FLOAT, ["texts", described.dim])
+        model = self.whole("vocabulary", [states, mask], [sparse])
+        content = weights.read_bytes()
+        for tensor in model.graph.initializer:
+            if tensor.name in self.shared:
+                refer(tensor, weights.name, content.index(tensor.raw_data))
+        return bytes(model.SerializeToString(deterministic=True))
+
+    def states(self) -> str:
+        """The states after the head's layer normalisation; in 7 bits around zero where products have 8."""
+        scale = self.constant("scale", self.head.scale, np.float32)
+        shift = self.constant("shift", self.head.shift, np.float32)
+        epsilon = self.bert.config["layer_norm_eps"]
+        x = self.add("LayerNormalization", [STATES, scale, shift], "x", axis=-1, epsilon=epsilon)
+        if self.precision != "int8":
+            return x
+        low, high = (self.constant(name, at, np.float32) for name, at in (("low", -self.head.clip), ("high", self.head.clip)))
+        step = self.constant("x.scale", self.head.clip / STATE_LEVELS, np.float32)
+        zero = self.constant("x.zero", STATE_LEVELS + 1, np.uint8)
+        return self.add("QuantizeLinear", [self.add("Clip", [x, low, high], "clipped"), step, zero], "levels")
+
+    def attended(self, x: str) -> str:
+        """Positions that are not attended to repeat the first one, so that they win nothing that it does not."""
+        first, after = self.constant("first", [0], np.int64), self.constant("after", [1], np.int64)
+        kept = self.add("Cast", ["attention_mask"], "kept", to=TensorProto.BOOL)
+        kept = self.add("Unsqueeze", [kept, self.constant("third", [2], np.int64)], "kept.column")
+        return self.add("Where", [kept, x, self.add("Slice", [x, first, after, after], "start")], "attended")
+
+    def best(self, x: str) -> str:
+        """The highest product of each word, as it is stored, with any position."""
+        begins = range(self.head.described.shift, self.size, VOCABULARY_CHUNK)
+        return self.add(
+            "Concat", [self.best_of(x, begin, min(begin + VOCABULARY_CHUNK, self.size)) for begin in begins], "best", axis=1
+        )
+
+    def best_of(self, x: str, begin: int, end: int) -> str:
+        """The same for the words `begin:end`. Their rows become columns once, when a session is opened."""
+        span = [self.constant(f"{begin}.{place}", [at], np.int64) for place, at in (("begin", begin), ("end", end))]
+        words = self.add("Slice", ["words", *span, "first"], f"{begin}.rows")
+        words = self.add("Transpose", [words], f"{begin}.words", perm=[1, 0])
+        if self.precision == "int8":
+            product = self.add("MatMulInteger", [x, words, "x.zero"], f"{begin}.y")
+        else:
+            if self.precision != "float32":
+                words = self.add("Cast", [words], f"{begin}.cast", to=TensorProto.FLOAT)
+            product = self.add("MatMul", [x, words], f"{begin}.y")
+        return self.add("ReduceMax", [product], f"{begin}.best", axes=[1], keepdims=0)
+
+    def rescale(self, best: str) -> str:
+        """Products with stored words as products with words. Scales are above zero, so the maximum may come before them."""
+        begin = self.constant("begin", [self.head.described.shift], np.int64)
+        end = self.constant("end", [self.size], np.int64)
+        scales = self.add("Slice", ["words.scale", begin, end, "first"], "scales.column")
+        scales = self.add("Squeeze", [scales, "after"], "scales")
+        if self.precision == "int8":
+            scales = self.add("Mul", [scales, "x.scale"], "scales.both")
+            best = self.add("Cast", [best], "best.cast", to=TensorProto.FLOAT)
+        return self.add("Mul", [best, scales], "logits")
+
+
+def refer(tensor: onnx.TensorProto, file: str, offset: int) -> None:
+    """Let a tensor be read from where a file beside it has the same bytes."""
+    where = {"location": file, "offset": str(offset), "length": str(len(tensor.raw_data))}
+    tensor.ClearField("raw_data")
+    tensor.data_location = onnx.TensorProto.EXTERNAL
+    for key, value in where.items():
+        tensor.external_data.add(key=key, value=value)
 
 
 INPUTS = ("input_ids", "attention_mask")
@@ -302,17 +470,69 @@ def calibrate(bert: Bert, pooling: str, texts: list[list[int]]) -> dict[str, Ran
     return {name: choose_range(np.concatenate(kept[graph.inputs[name]]), weights[name]) for name in names}
 
 
-def principal(bert: Bert, pooling: str, texts: list[list[int]], dims: int) -> Floats:
-    """The projection (hidden, dims) that keeps most of the inner products between the token states of the texts."""
+def token_states(bert: Bert, pooling: str, texts: list[list[int]]) -> Iterator[Floats]:
+    """The states (tokens, hidden) of each text, in float32."""
     graph = Graph(bert, pooling, "float32", {})
     graph.model()
-    moments = np.zeros((bert.dim, bert.dim))
     for (states,) in run_one(Graph(bert, pooling, "float32", {}).model([graph.states]), texts, [graph.states]):
-        tokens = states[0] / np.linalg.norm(states[0], axis=1, keepdims=True)
-        moments += tokens.T.astype(np.float64) @ tokens
+        yield states[0]
+
+
+def principal(states: Iterable[Floats], dims: int) -> Floats:
+    """The projection (hidden, dims) that keeps most of the inner products between the token states of the texts."""
+    moments = sum(tokens.T.astype(np.float64) @ tokens for tokens in map(unit_length, states))
     vectors = np.linalg.eigh(moments)[1][:, ::-1][:, :dims]
     signs = np.sign(vectors[np.abs(vectors).argmax(axis=0), np.arange(dims)])  # eigenvectors are known up to their sign
     return np.asarray(vectors * signs, np.float32)
+
+
+def unit_length(rows: Floats) -> Floats:
+    """Each row at length 1."""
+    return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True), np.float32)
+
+
+def fit_vocabulary(bert: Bert, described: SparseHead, states: list[Floats]) -> Vocabulary:
+    """The layer normalisation of the `sparse` head.
+
+    Less their mean, because its product is the same for all texts: a few words would be active everywhere. Deviation 1 of
+    the products, because elu(x) + 1 tells values below −3 no longer apart.
+    """
+    every = np.concatenate(states)
+    spread = np.sqrt(every.var(axis=1, keepdims=True) + bert.config["layer_norm_eps"])
+    rows = (every - every.mean(axis=1, keepdims=True)) / spread
+    mean = rows.mean(axis=0)
+    sample = (rows - mean)[:: max(1, len(rows) // FIT_TOKENS)]
+    words = bert.words[described.shift :]
+    gain = 1 / (sample @ words.T).std()
+    sample = sample * gain
+    return Vocabulary(described, np.full(bert.dim, gain, np.float32), -mean * gain, choose_clip(sample, words))
+
+
+def choose_clip(rows: Floats, words: Floats) -> float:
+    """Where to cut the states before they become 8 bits: the largest ones are rare, and the rest gets finer steps."""
+    exact, largest = rows @ words.T, float(np.abs(rows).max())
+    tried = []
+    for clip in (largest * part for part in CLIPS):
+        step = clip / STATE_LEVELS
+        rounded = np.rint(np.clip(rows, -clip, clip) / step) * step
+        tried.append((float(np.square(rounded.astype(np.float32) @ words.T - exact).sum()), clip))
+    return min(tried)[1]
+
+
+def fit_lexical(states: list[Floats], texts: list[list[int]], special: set[int]) -> Lexical:
+    """The linear layer that comes nearest to BM25's inverse document frequency of each token among the texts."""
+    found = Counter(token for ids in texts for token in set(ids))
+    ids = np.concatenate([np.array(row) for row in texts])
+    rare = np.array([np.log1p((len(texts) - found[token] + 0.5) / (found[token] + 0.5)) for token in ids.tolist()])
+    own = ~np.isin(ids, list(special))
+    rows, wanted = np.concatenate(states)[own].astype(np.float64), rare[own]
+    middle, level = rows.mean(axis=0), wanted.mean()
+    rows = rows - middle
+    moments = rows.T @ rows
+    weight = np.linalg.solve(
+        moments + RIDGE * np.trace(moments) / len(moments) * np.eye(len(moments)), rows.T @ (wanted - level)
+    )
+    return Lexical(np.asarray(weight[:, None], np.float32), np.asarray([level - middle @ weight], np.float32))
 
 
 def choose_range(rows: Floats, weight: Floats) -> Range:
@@ -339,7 +559,7 @@ def read_tokenizer(folder: Path) -> dict[str, Any]:
 def read_texts(file: Path | None, tokenizer: str) -> list[list[int]]:
     """Token ids of the calibration texts, cut to a moderate length."""
     if file is None:
-        raise SystemExit("--precision int8 and --multi-dims need --texts FILE with some hundred texts")
+        raise SystemExit("--precision int8 and untrained heads need --texts FILE with some hundred texts")
     texts = [json.loads(line)["text"] for line in file.read_text(encoding="utf-8").splitlines()]
     encoded = (encoding.ids for encoding in Tokenizer.from_str(tokenizer).encode_batch(texts))
     return [ids if len(ids) <= CALIBRATION_TOKENS else [*ids[: CALIBRATION_TOKENS - 1], ids[-1]] for ids in encoded]
@@ -381,15 +601,39 @@ def multi_head(options: argparse.Namespace, family: Family, tokenizer: str) -> M
     return head
 
 
+def add_vocabulary_options(parser: argparse.ArgumentParser) -> None:
+    """Options of the heads that give weights to words."""
+    group = parser.add_argument_group("vocabulary heads", "Not given: as the model family has it.")
+    group.add_argument("--vdr", action="store_true", help="make an untrained sparse head")
+    group.add_argument("--vocabulary-shift", type=int, help=f"first token that is a dimension of it; {VDR.shift} for BERT")
+    group.add_argument("--lexical", action="store_true", help="make an untrained lexical head")
+
+
+def sparse_head(options: argparse.Namespace, family: Family, size: int) -> SparseHead | None:
+    """The description of the sparse head over a vocabulary of `size` tokens, or None when none was asked for."""
+    if not options.vdr:
+        if options.vocabulary_shift is not None:
+            raise SystemExit("--vocabulary-shift was given, but no sparse head is made without --vdr; give it as well")
+        return None
+    usual = family.sparse or VDR
+    shift = usual.shift if options.vocabulary_shift is None else options.vocabulary_shift
+    return SparseHead(dim=size - shift, shift=shift, top=usual.top, normalised=usual.normalised)
+
+
 def configure(options: argparse.Namespace, bert: Bert, tokenizer: str) -> ModelConfig:
     """What `trilens.json` will say."""
     family, longest = family_of(options.target.name), bert.config["max_position_embeddings"]
-    multi = multi_head(options, family, tokenizer)
+    size = Tokenizer.from_str(tokenizer).get_vocab_size()
+    if (options.vdr or options.lexical) and size != len(bert.words):
+        raise SystemExit(f"the tokenizer has {size:,} tokens, the model {len(bert.words):,} word embeddings; expected as many")
+    multi, sparse = multi_head(options, family, tokenizer), sparse_head(options, family, size)
+    lexical = LexicalHead(dim=size) if options.lexical else None
     if multi and multi.dim > bert.dim:
         raise SystemExit(f"--multi-dims is {multi.dim}; expected at most the {bert.dim} of the token states")
+    extra: tuple[tuple[Head, object], ...] = (("multi", multi), ("sparse", sparse), ("lexical", lexical))
     return ModelConfig(
         name=options.target.name,
-        heads=["dense"] if multi is None else ["dense", "multi"],
+        heads=["dense", *(head for head, described in extra if described is not None)],
         dim=bert.dim,
         pooling=family.pooling,
         query_prefix=family.query_prefix,
@@ -397,9 +641,22 @@ def configure(options: argparse.Namespace, bert: Bert, tokenizer: str) -> ModelC
         max_query_tokens=min(family.max_query_tokens, longest),
         max_doc_tokens=min(family.max_doc_tokens, longest),
         multi=multi,
+        sparse=sparse,
+        lexical=lexical,
         precision=options.precision,
         licence=options.licence,
         source=options.source,
+    )
+
+
+def fit_heads(bert: Bert, config: ModelConfig, texts: list[list[int]], tokenizer: str) -> Heads:
+    """The heads beside `dense`, fitted to the states of the texts."""
+    states = list(token_states(bert, config.pooling, texts))
+    special = special_tokens(Tokenizer.from_str(tokenizer))
+    return Heads(
+        multi=Projection(principal(states, config.multi.dim), config.multi.normalised) if config.multi else None,
+        sparse=fit_vocabulary(bert, config.sparse, states) if config.sparse else None,
+        lexical=fit_lexical(states, texts, special) if config.lexical else None,
     )
 
 
@@ -408,10 +665,10 @@ def make_graph(bert: Bert, config: ModelConfig, texts: Path | None, tokenizer: s
     ranges: dict[str, Range] = {}
     if config.precision == "int8":
         ranges = calibrate(bert, config.pooling, read_texts(texts, tokenizer))
-    if config.multi is None:
+    if config.heads == ["dense"]:
         return Graph(bert, config.pooling, config.precision, ranges)
-    weight = principal(bert, config.pooling, read_texts(texts, tokenizer), config.multi.dim)
-    return Graph(bert, config.pooling, config.precision, ranges, Projection(weight, config.multi.normalised))
+    heads = fit_heads(bert, config, read_texts(texts, tokenizer), tokenizer)
+    return Graph(bert, config.pooling, config.precision, ranges, heads)
 
 
 def main() -> None:
@@ -420,10 +677,11 @@ def main() -> None:
     parser.add_argument("folder", type=Path, help="Hugging Face folder: config.json, model.safetensors, tokenizer.json")
     parser.add_argument("target", type=Path, help="model folder to write; its name becomes the model's name")
     parser.add_argument("--precision", choices=("int8", "int8-weights", "float32"), default="int8")
-    parser.add_argument("--texts", type=Path, help="calibration texts for int8 and for the multi head")
+    parser.add_argument("--texts", type=Path, help="calibration texts for int8 and for untrained heads")
     parser.add_argument("--licence", required=True)
     parser.add_argument("--source", required=True, help="where the weights come from")
     add_multi_options(parser)
+    add_vocabulary_options(parser)
     options = parser.parse_args()
     bert = Bert(options.folder)
     tokenizer = json.dumps(read_tokenizer(options.folder), ensure_ascii=False, separators=(",", ":"))
@@ -435,6 +693,9 @@ def main() -> None:
     options.target.mkdir(parents=True, exist_ok=True)
     weights = "model.onnx" if options.precision == "float32" else "model.int8.onnx"
     (options.target / weights).write_bytes(graph.model())
+    if graph.heads.sparse is not None:
+        vocabulary = VocabularyGraph(bert, config.precision, graph.heads.sparse, graph)
+        (options.target / SPARSE_FILE).write_bytes(vocabulary.model(options.target / weights))
     (options.target / TOKENIZER_FILE).write_text(tokenizer + "\n", encoding="utf-8")
     (options.target / CONFIG_FILE).write_text(config.model_dump_json(indent=2) + "\n", encoding="utf-8")
 

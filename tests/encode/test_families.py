@@ -75,3 +75,23 @@ def test_only_colbert_marks_and_fills() -> None:
 def test_families_of_one_vector_have_no_multi_head() -> None:
     assert family_of("all-MiniLM-L6-v2").multi is None
     assert family_of("extractor").multi is None
+
+
+@pytest.mark.parametrize("name", ["vsearch/vdr-nq", "vsearch/svdr-msmarco", "jzhoubu/sidr-nq"])
+def test_published_models_over_the_vocabulary(name: str) -> None:
+    found = family_of(name)
+    assert (found.max_query_tokens, found.max_doc_tokens) == (128, 256)
+    assert found.sparse is not None
+    assert (found.sparse.dim, found.sparse.shift, found.sparse.top) == (30_522 - 999, 999, 768)
+    assert not found.sparse.normalised
+    assert found.lexical is None
+
+
+def test_the_cross_modal_pair_has_words_of_its_own() -> None:
+    assert family_of("vsearch/vdr-cross-modal").sparse is None
+
+
+def test_bge_m3_weighs_the_tokens_of_its_vocabulary() -> None:
+    found = family_of("BAAI/bge-m3")
+    assert found.lexical is not None
+    assert (found.lexical.dim, found.sparse) == (250_002, None)

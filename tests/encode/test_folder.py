@@ -8,6 +8,7 @@ from trilens.encode.folder import (
     ModelConfig,
     ModelFolder,
     MultiHead,
+    SparseHead,
     bundled_models,
     fingerprint_model,
     read_config,
@@ -16,6 +17,7 @@ from trilens.encode.folder import (
 from trilens.errors import BadModel
 
 NAME, BUNDLED = next(iter(bundled_models().items()))
+SPARSE = {"dim": 8, "shift": 4, "normalised": False}
 MULTI = {"dim": 8, "normalised": True, "skip_punctuation": True, "skip_special": True}
 
 
@@ -26,13 +28,15 @@ def small_copy(target: Path, **changes: object) -> Path:
     (target / "trilens.json").write_text(json.dumps(config))
     (target / "tokenizer.json").write_text("{}")
     (target / "model.onnx").write_bytes(b"weights")
+    (target / "sparse.onnx").write_bytes(b"head")
     return target
 
 
 def test_bundled_model_is_complete_and_small() -> None:
     folder = ModelFolder.open(BUNDLED)
     assert folder.config.name == NAME
-    assert folder.config.heads == ["dense", "multi"]
+    assert folder.config.heads == ["dense", "multi", "sparse", "lexical"]
+    assert folder.config.dims == {"dense": 384, "multi": 128, "sparse": 29_523, "lexical": 30_522}
     assert folder.weights.name == "model.int8.onnx"
     assert {"LICENSE", "README.md"} <= {file.name for file in BUNDLED.iterdir()}
     assert sum(file.stat().st_size for file in BUNDLED.iterdir()) < 36e6
@@ -58,7 +62,7 @@ def test_unknown_names_are_told_what_there_is(name: str) -> None:
         resolve_model(name)
 
 
-@pytest.mark.parametrize("file", ["trilens.json", "tokenizer.json", "model.onnx"])
+@pytest.mark.parametrize("file", ["trilens.json", "tokenizer.json", "model.onnx", "sparse.onnx"])
 def test_a_missing_file_is_named(tmp_path: Path, file: str) -> None:
     folder = small_copy(tmp_path)
     (folder / file).unlink()
@@ -75,8 +79,18 @@ def test_a_missing_file_is_named(tmp_path: Path, file: str) -> None:
         ({"heads": []}, "heads"),
         ({"heads": ["colour"]}, "heads"),
         ({"precision": "int3"}, "precision"),
-        ({"multi": None}, r"multi: is missing, but heads is \['dense', 'multi'\]"),
+        ({"multi": None}, r"multi: is missing, but heads is \['dense', 'multi', 'sparse', 'lexical'\]; .* when 'multi' is"),
         ({"heads": ["dense"]}, r"multi: is given, but heads is \['dense'\]"),
+        ({"sparse": None}, "sparse: is missing, but heads is .* when 'sparse' is one"),
+        ({"heads": ["dense", "multi", "lexical"]}, "sparse: is given, but heads is"),
+        ({"lexical": None}, "lexical: is missing, but heads is .* when 'lexical' is one"),
+        ({"heads": ["dense", "multi", "sparse"]}, "lexical: is given, but heads is"),
+        ({"sparse": {**SPARSE, "dims": 3}}, r"sparse\.dims"),
+        ({"sparse": {**SPARSE, "dim": 0}}, r"sparse\.dim"),
+        ({"sparse": {**SPARSE, "shift": -1}}, r"sparse\.shift"),
+        ({"sparse": {**SPARSE, "top": 0}}, r"sparse\.top"),
+        ({"sparse": {**SPARSE, "normalised": None}}, r"sparse\.normalised"),
+        ({"lexical": {"dim": "8"}}, r"lexical\.dim"),
         ({"multi": {**MULTI, "dims": 3}}, r"multi\.dims"),
         ({"multi": {**MULTI, "dim": 0}}, r"multi\.dim"),
         ({"multi": {**MULTI, "normalised": 1}}, r"multi\.normalised"),
@@ -113,12 +127,14 @@ def test_configuration_survives_writing_and_reading(tmp_path: Path) -> None:
     assert isinstance(config, ModelConfig)
 
 
-def test_a_model_without_token_vectors_need_not_mention_them(tmp_path: Path) -> None:
+def test_a_head_that_a_model_has_not_need_not_be_mentioned(tmp_path: Path) -> None:
     file = small_copy(tmp_path, heads=["dense"]) / "trilens.json"
     config = json.loads(file.read_text())
-    del config["multi"]
+    for head in ("multi", "sparse", "lexical"):
+        del config[head]
     file.write_text(json.dumps(config))
-    assert read_config(file).multi is None
+    found = read_config(file)
+    assert (found.multi, found.sparse, found.lexical) == (None, None, None)
 
 
 def test_a_full_multi_head_survives_writing_and_reading(tmp_path: Path) -> None:
@@ -137,13 +153,24 @@ def test_a_full_multi_head_survives_writing_and_reading(tmp_path: Path) -> None:
     assert read_config(small_copy(tmp_path, multi=head.model_dump()) / "trilens.json").multi == head
 
 
+def test_the_sparse_head_keeps_768_weights_unless_told(tmp_path: Path) -> None:
+    sparse = read_config(small_copy(tmp_path, sparse=SPARSE) / "trilens.json").sparse
+    assert sparse == SparseHead(dim=8, shift=4, top=768, normalised=False)
+
+
+def test_a_model_without_sparse_head_has_no_graph_of_it(tmp_path: Path) -> None:
+    folder = small_copy(tmp_path, heads=["dense", "multi", "lexical"], sparse=None)
+    (folder / "sparse.onnx").unlink()
+    assert ModelFolder.open(folder).config.dims.keys() == {"dense", "multi", "lexical"}
+
+
 def test_the_fingerprint_starts_with_the_name_and_depends_on_content_only(tmp_path: Path) -> None:
     first, second = small_copy(tmp_path / "a"), small_copy(tmp_path / "b")
     assert fingerprint_model(first) == fingerprint_model(second)
     assert fingerprint_model(first).startswith(f"{NAME}-")
 
 
-@pytest.mark.parametrize("file", ["trilens.json", "tokenizer.json", "model.onnx"])
+@pytest.mark.parametrize("file", ["trilens.json", "tokenizer.json", "model.onnx", "sparse.onnx"])
 def test_any_changed_file_changes_the_fingerprint(tmp_path: Path, file: str) -> None:
     folder = small_copy(tmp_path / "a")
     changed = Path(shutil.copytree(folder, tmp_path / "b"))

@@ -50,7 +50,7 @@ def dense_vectors(encoded: Encoded) -> NDArray[np.float32]:
 def as_colbert(target: Path, **changes: object) -> Path:
     """The bundled graph, with markers and filled queries."""
     target.mkdir()
-    for file in ("tokenizer.json", "model.int8.onnx"):
+    for file in ("tokenizer.json", "model.int8.onnx", "sparse.onnx"):
         (target / file).symlink_to(BUNDLED / file)
     config = json.loads((BUNDLED / "trilens.json").read_text())
     (target / "trilens.json").write_text(json.dumps(config | {"multi": COLBERT | changes}))
@@ -65,12 +65,13 @@ def assert_same(found: Multi, expected: Multi, atol: float = 1e-5) -> None:
 
 @pytest.fixture(scope="module")
 def encoder() -> OnnxEncoder:
-    return OnnxEncoder(BUNDLED, threads=2)
+    return OnnxEncoder(BUNDLED, threads=2, heads=["dense", "multi"])
 
 
 @pytest.fixture(scope="module")
 def colbert(tmp_path_factory: pytest.TempPathFactory) -> OnnxEncoder:
-    return OnnxEncoder(as_colbert(tmp_path_factory.mktemp("models") / "colbert"), threads=2)
+    folder = as_colbert(tmp_path_factory.mktemp("models") / "colbert")
+    return OnnxEncoder(folder, threads=2, heads=["dense", "multi"])
 
 
 def test_queries_by_hand(tmp_path: Path) -> None:
@@ -175,13 +176,13 @@ def test_padding_changes_nothing(encoder: OnnxEncoder, colbert: OnnxEncoder) -> 
 def test_filling_is_not_seen_by_the_rest(colbert: OnnxEncoder, tmp_path: Path) -> None:
     """Without filling the other tokens get the same vectors, unless they may attend to it."""
     text = ["How do I copy a file in Python?"]
-    plain = OnnxEncoder(as_colbert(tmp_path / "plain", query_tokens=None), threads=1)
+    plain = OnnxEncoder(as_colbert(tmp_path / "plain", query_tokens=None), threads=1, heads=["multi"])
     without, filled = token_vectors(plain.encode_queries(text)), token_vectors(colbert.encode_queries(text))
     assert (len(filled.tokens), len(without.tokens)) == (32, 12)
     np.testing.assert_allclose(filled.vectors[:12], without.vectors, atol=1e-5)
     np.testing.assert_array_equal(filled.tokens[12:], 103)
     assert np.linalg.norm(filled.vectors[12] - filled.vectors[31]) > 0.01  # they differ by place
-    attending = OnnxEncoder(as_colbert(tmp_path / "attending", attend_to_mask=True), threads=1)
+    attending = OnnxEncoder(as_colbert(tmp_path / "attending", attend_to_mask=True), threads=1, heads=["multi"])
     seen = token_vectors(attending.encode_queries(text))
     assert np.abs(seen.vectors[:12] - without.vectors).max() > 0.01
 
@@ -189,7 +190,7 @@ def test_filling_is_not_seen_by_the_rest(colbert: OnnxEncoder, tmp_path: Path) -
 @pytest.mark.parametrize("attend", [False, True])
 def test_some_heads_give_what_all_heads_give(tmp_path: Path, attend: bool) -> None:
     folder = as_colbert(tmp_path / "colbert", attend_to_mask=attend)
-    both = OnnxEncoder(folder, threads=1)
+    both = OnnxEncoder(folder, threads=1, heads=["dense", "multi"])
     dense, multi = OnnxEncoder(folder, threads=1, heads=["dense"]), OnnxEncoder(folder, threads=1, heads=["multi"])
     for one, other in ((both.encode_docs, "encode_docs"), (both.encode_queries, "encode_queries")):
         whole, only_dense, only_multi = one(TEXTS), getattr(dense, other)(TEXTS), getattr(multi, other)(TEXTS)
@@ -205,9 +206,10 @@ def test_an_empty_list_gives_no_rows(encoder: OnnxEncoder) -> None:
 
 
 def test_heads_are_chosen_among_those_of_the_folder(tmp_path: Path) -> None:
-    assert OnnxEncoder(BUNDLED).heads == ("dense", "multi")
+    assert OnnxEncoder(BUNDLED).heads == ("dense", "multi", "sparse", "lexical")
     assert OnnxEncoder(BUNDLED, heads=["multi", "dense"]).heads == ("dense", "multi")
-    config = json.loads((BUNDLED / "trilens.json").read_text()) | {"heads": ["dense"], "multi": None}
+    absent = {"multi": None, "sparse": None, "lexical": None}
+    config = json.loads((BUNDLED / "trilens.json").read_text()) | {"heads": ["dense"]} | absent
     folder = as_colbert(tmp_path / "dense")
     (folder / "trilens.json").write_text(json.dumps(config))
     with pytest.raises(BadModel, match=r"has the heads \['dense'\], not \['multi'\]; choose"):
@@ -217,8 +219,20 @@ def test_heads_are_chosen_among_those_of_the_folder(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("heads", [[], "dense"])
 def test_heads_must_be_a_list_of_some(heads: list[Head]) -> None:
-    with pytest.raises(BadInput, match=r"expected a list of some of \['dense', 'multi'\]"):
+    with pytest.raises(BadInput, match=r"expected a list of some of \['dense', 'multi', 'sparse', 'lexical'\]"):
         OnnxEncoder(BUNDLED, heads=heads)
+    with pytest.raises(BadInput, match=r"expected a list of some of \['multi'\]"):
+        OnnxEncoder(BUNDLED, heads=["multi"]).encode_queries(["a"], heads)
+
+
+def test_a_call_may_ask_for_fewer_heads(tmp_path: Path) -> None:
+    encoder = OnnxEncoder(echo_model(tmp_path / "echo", multi=ECHO_COLBERT))
+    assert token_vectors(encoder.encode_queries(["red"], ["multi"])).vectors[:, 1].tolist() == [1, 1, 1, 1, 0, 0]
+    found = encoder.encode_docs(["red"], heads=["dense"])
+    assert found.multi is None
+    assert dense_vectors(found).tolist() == [[ID["[CLS]"] + ID["[D]"] + ID["red"] + ID["[SEP]"], 4]]
+    with pytest.raises(BadModel, match=r"has the heads \['dense', 'multi'\], not \['sparse'\]"):
+        encoder.encode_queries(["red"], ["sparse"])
 
 
 def test_a_model_of_token_vectors_alone(tmp_path: Path) -> None:

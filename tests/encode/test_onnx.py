@@ -27,7 +27,7 @@ TEXTS = [
 
 @pytest.fixture(scope="module")
 def encoder() -> OnnxEncoder:
-    return OnnxEncoder(BUNDLED, threads=2)
+    return OnnxEncoder(BUNDLED, threads=2, heads=["dense"])
 
 
 def vectors(encoded: Encoded) -> NDArray[np.float32]:
@@ -38,7 +38,7 @@ def vectors(encoded: Encoded) -> NDArray[np.float32]:
 def edited(target: Path, **changes: object) -> Path:
     """The bundled model with another configuration."""
     target.mkdir()
-    for file in ("tokenizer.json", "model.int8.onnx"):
+    for file in ("tokenizer.json", "model.int8.onnx", "sparse.onnx"):
         (target / file).symlink_to(BUNDLED / file)
     config = json.loads((BUNDLED / "trilens.json").read_text()) | changes
     (target / "trilens.json").write_text(json.dumps(config))
@@ -90,13 +90,13 @@ def test_more_texts_than_a_batch_holds(encoder: OnnxEncoder) -> None:
 
 
 def test_the_number_of_threads_changes_nothing(encoder: OnnxEncoder) -> None:
-    single = OnnxEncoder(BUNDLED, threads=1)
+    single = OnnxEncoder(BUNDLED, threads=1, heads=["dense"])
     np.testing.assert_allclose(vectors(single.encode_docs(TEXTS)), vectors(encoder.encode_docs(TEXTS)), atol=1e-5)
 
 
 def test_many_threads_at_once_give_what_one_gives() -> None:
     """The encoder is fresh, so that loading is raced for as well."""
-    encoder = OnnxEncoder(BUNDLED, threads=1)
+    encoder = OnnxEncoder(BUNDLED, threads=1, heads=["dense"])
     calls = [encoder.encode_docs, encoder.encode_queries] * 4  # both, as their lengths may differ
     with ThreadPoolExecutor(8) as pool:
         answers = list(pool.map(lambda call: vectors(call(TEXTS)), calls))
@@ -111,7 +111,7 @@ def test_an_empty_list_gives_no_rows(encoder: OnnxEncoder) -> None:
 
 
 def test_truncated_texts_are_counted_and_read_up_to_the_limit(tmp_path: Path) -> None:
-    encoder = OnnxEncoder(edited(tmp_path / "short", max_doc_tokens=8, max_query_tokens=6), threads=1)
+    encoder = OnnxEncoder(edited(tmp_path / "short", max_doc_tokens=8, max_query_tokens=6), threads=1, heads=["dense"])
     fits, over = "one two three four five six", "one two three four five six seven"
     assert encoder.encode_docs([fits]).truncated == 0
     cut = encoder.encode_docs([over, fits, over + " eight"])
@@ -125,7 +125,7 @@ def test_truncated_texts_are_counted_and_read_up_to_the_limit(tmp_path: Path) ->
 
 
 def test_prefixes_are_put_before_queries_and_docs(tmp_path: Path, encoder: OnnxEncoder) -> None:
-    prefixed = OnnxEncoder(edited(tmp_path / "e5", query_prefix="query: ", doc_prefix="passage: "), threads=1)
+    prefixed = OnnxEncoder(edited(tmp_path / "e5", query_prefix="query: ", doc_prefix="passage: "), threads=1, heads=["dense"])
     plain = encoder.encode_docs(["query: red fox", "passage: red fox"])
     np.testing.assert_allclose(vectors(prefixed.encode_queries(["red fox"])), vectors(plain)[:1], atol=1e-5)
     np.testing.assert_allclose(vectors(prefixed.encode_docs(["red fox"])), vectors(plain)[1:], atol=1e-5)
@@ -162,9 +162,10 @@ def test_a_damaged_file_is_named(tmp_path: Path, file: str) -> None:
 
 def test_batches_cover_all_texts_once_within_the_budget() -> None:
     lengths = [int(length) for length in np.random.default_rng(1).integers(2, 512, 300)]
-    batches = list(batches_by_length(lengths, 2048))
+    batches = list(batches_by_length(lengths, 2048, 100))
     assert sorted(np.concatenate(batches).tolist()) == list(range(300))
     assert all(len(batch) * max(lengths[at] for at in batch) <= 2048 for batch in batches)
-    assert [batch.tolist() for batch in batches_by_length([5, 9000, 3], 16)] == [[1], [0, 2]]
-    assert list(batches_by_length([], 16)) == []
-    assert [batch.tolist() for batch in batches_by_length([0, 0], 16)] == [[0, 1]]
+    assert [batch.tolist() for batch in batches_by_length([5, 9000, 3], 16, 9)] == [[1], [0, 2]]
+    assert list(batches_by_length([], 16, 9)) == []
+    assert [batch.tolist() for batch in batches_by_length([0, 0, 0], 16, 2)] == [[0, 1], [2]]
+    assert [batch.tolist() for batch in batches_by_length([1, 1], 16, 0)] == [[0], [1]]

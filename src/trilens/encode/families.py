@@ -1,16 +1,16 @@
-"""Model families: the prefixes, lengths and token vectors that a published model was trained with, looked up by name."""
+"""Model families: the prefixes, lengths and heads that a published model was trained with, looked up by name."""
 
 from dataclasses import dataclass
 from typing import Literal
 
-from trilens.encode.folder import MultiHead
+from trilens.encode.folder import LexicalHead, MultiHead, SparseHead
 
 
 @dataclass(frozen=True, slots=True)
 class Family:
     """What has to be put before a text, how much of it is read, and how its token states become one vector or many.
 
-    Lengths are in tokens and include the special ones. `multi` is None where the model has no token vectors.
+    Lengths are in tokens and include the special ones. A head that the model does not have is None.
     """
 
     name: str
@@ -20,6 +20,8 @@ class Family:
     max_query_tokens: int = 512
     max_doc_tokens: int = 512
     multi: MultiHead | None = None
+    sparse: SparseHead | None = None
+    lexical: LexicalHead | None = None
 
 
 BGE_EN = "Represent this sentence for searching relevant passages: "
@@ -43,6 +45,11 @@ XTR = MultiHead(dim=128, normalised=True, skip_punctuation=False, skip_special=F
 COLXTR = MultiHead(dim=128, normalised=False, skip_punctuation=False, skip_special=False)
 BGE_M3 = MultiHead(dim=1024, normalised=True, skip_punctuation=False, skip_special=False, skip_first=True)
 
+# VDR, SVDR and SiDR: the words of BERT's uncased vocabulary after the unused tokens. Lengths are those of their training,
+# where the title of a passage was read as well. The cross-modal pair has a list of words of its own, which no shift describes.
+VDR = SparseHead(dim=29_523, shift=999, top=768, normalised=False)
+XLM_R = LexicalHead(dim=250_002)
+
 # The first fragment found in the lower-cased name wins, so a narrower name stands before the wider one it contains.
 FAMILIES: tuple[tuple[str, Family], ...] = (
     ("e5-large-instruct", Family("e5-instruct", query_prefix=E5_INSTRUCT)),
@@ -50,7 +57,7 @@ FAMILIES: tuple[tuple[str, Family], ...] = (
     ("e5-small", Family("e5", query_prefix="query: ", doc_prefix="passage: ")),
     ("e5-base", Family("e5", query_prefix="query: ", doc_prefix="passage: ")),
     ("e5-large", Family("e5", query_prefix="query: ", doc_prefix="passage: ")),
-    ("bge-m3", Family("bge-m3", pooling="cls", max_doc_tokens=8192, multi=BGE_M3)),
+    ("bge-m3", Family("bge-m3", pooling="cls", max_doc_tokens=8192, multi=BGE_M3, lexical=XLM_R)),
     ("bge-small-zh", Family("bge-zh", pooling="cls", query_prefix=BGE_ZH)),
     ("bge-base-zh", Family("bge-zh", pooling="cls", query_prefix=BGE_ZH)),
     ("bge-large-zh", Family("bge-zh", pooling="cls", query_prefix=BGE_ZH)),
@@ -66,6 +73,9 @@ FAMILIES: tuple[tuple[str, Family], ...] = (
     ("colbertv2", Family("colbertv2", max_query_tokens=32, max_doc_tokens=220, multi=COLBERT)),
     ("colxtr", Family("colxtr", "mean", "Query: ", "Document: ", max_query_tokens=32, max_doc_tokens=180, multi=COLXTR)),
     ("xtr-", Family("xtr", multi=XTR)),
+    ("vdr-cross-modal", Family("vdr-cross-modal")),
+    ("vdr-", Family("vdr", max_query_tokens=128, max_doc_tokens=256, sparse=VDR)),
+    ("sidr-", Family("sidr", max_query_tokens=128, max_doc_tokens=256, sparse=VDR)),
 )
 
 UNKNOWN = Family("unknown")

@@ -1,7 +1,12 @@
 """A model folder: `trilens.json` beside a tokenizer and an ONNX graph, all that is needed to run a model.
 
 The graph takes `input_ids` and `attention_mask` (int64, texts × tokens) and has one output per head, named after it:
-`dense` is pooled and L2-normalised float32 (texts × dim), `multi` has a vector per token (texts × tokens × dim).
+`dense` is pooled and L2-normalised float32 (texts × dim), `multi` has a vector per token (texts × tokens × dim), `lexical` a
+weight ≥ 0 per token (texts × tokens).
+
+The head `sparse` has a graph of its own, `sparse.onnx`, since it costs as much as a small model and most passes do not need
+it. From `states`, a further output of the first graph (texts × tokens × hidden), and `attention_mask` it makes `sparse`: a
+weight ≥ 0 for each word of the vocabulary (texts × dim). Positions that are not attended to have no part in it.
 """
 
 import hashlib
@@ -18,8 +23,10 @@ from trilens.errors import BadModel
 CONFIG_FILE = "trilens.json"
 TOKENIZER_FILE = "tokenizer.json"
 WEIGHT_FILES = ("model.int8.onnx", "model.onnx")
+SPARSE_FILE = "sparse.onnx"
+STATES = "states"
 
-Head = Literal["dense", "multi"]
+Head = Literal["dense", "multi", "sparse", "lexical"]
 
 
 class MultiHead(BaseModel):
@@ -50,6 +57,28 @@ class MultiHead(BaseModel):
         return token
 
 
+class SparseHead(BaseModel):
+    """A weight for every word of the vocabulary, whether it stands in the text or not; term t is the token t + `shift`."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    dim: int = Field(gt=0)  # size of the vocabulary less the shift
+    shift: int = Field(ge=0)  # ids below it (special and unused tokens) are no dimensions
+    top: int = Field(default=768, gt=0)  # how many of the highest weights are kept by default
+    normalised: bool  # the graph gives the whole vector length 1, before any weight is left out
+
+
+class LexicalHead(BaseModel):
+    """A weight for each of the text's own tokens; term t is the token t."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    dim: int = Field(gt=0)  # size of the vocabulary
+
+
+Described = MultiHead | SparseHead | LexicalHead
+
+
 class ModelConfig(BaseModel):
     """What `trilens.json` says. Lengths are in tokens and include the special ones."""
 
@@ -64,20 +93,34 @@ class ModelConfig(BaseModel):
     max_query_tokens: int = Field(gt=2)
     max_doc_tokens: int = Field(gt=2)
     multi: MultiHead | None = Field(default=None, validate_default=True)
+    sparse: SparseHead | None = Field(default=None, validate_default=True)
+    lexical: LexicalHead | None = Field(default=None, validate_default=True)
     precision: Literal["float32", "int8-weights", "int8"]
     licence: str
     source: str
 
+    @field_validator("multi", "sparse", "lexical")
+    @classmethod
+    def _described_iff_present(cls, described: Described | None, info: ValidationInfo) -> Described | None:
+        heads, head = info.data.get("heads"), info.field_name
+        if heads is not None and (head in heads) != (described is not None):
+            given = "missing" if described is None else "given"
+            raise ValueError(f"is {given}, but heads is {heads}; expected it exactly when {head!r} is one of the heads")
+        return described
+
     @field_validator("multi")
     @classmethod
-    def _described_iff_present(cls, multi: MultiHead | None, info: ValidationInfo) -> MultiHead | None:
-        heads, longest = info.data.get("heads"), info.data.get("max_query_tokens")
-        if heads is not None and ("multi" in heads) != (multi is not None):
-            given = "missing" if multi is None else "given"
-            raise ValueError(f"is {given}, but heads is {heads}; expected it exactly when 'multi' is one of the heads")
+    def _filled_within_the_length(cls, multi: MultiHead | None, info: ValidationInfo) -> MultiHead | None:
+        longest = info.data.get("max_query_tokens")
         if longest and multi and multi.query_tokens and multi.query_tokens > longest:
             raise ValueError(f"query_tokens is {multi.query_tokens}; expected at most max_query_tokens, {longest}")
         return multi
+
+    @property
+    def dims(self) -> dict[Head, int]:
+        """The dimensions of what each head gives; those of `lexical` are what its weights become."""
+        described = {"multi": self.multi, "sparse": self.sparse, "lexical": self.lexical}
+        return {head: found.dim if (found := described.get(head)) else self.dim for head in self.heads}
 
 
 @dataclass(frozen=True)
@@ -92,7 +135,7 @@ class ModelFolder:
         """Read the configuration, and refuse a folder that is not complete."""
         config = read_config(path / CONFIG_FILE)
         folder = ModelFolder(path, config)
-        for file in (folder.tokenizer, folder.weights):
+        for file in folder.files:
             if not file.is_file():
                 raise BadModel(f"{file} is missing from the model folder; restore it or make the folder again")
         return folder
@@ -108,11 +151,21 @@ class ModelFolder:
         present = (self.path / name for name in WEIGHT_FILES if (self.path / name).is_file())
         return next(present, self.path / WEIGHT_FILES[-1])
 
+    @property
+    def sparse(self) -> Path:
+        """The ONNX graph of the sparse head."""
+        return self.path / SPARSE_FILE
+
+    @property
+    def files(self) -> list[Path]:
+        """All that the configuration describes."""
+        return [self.tokenizer, self.weights, *([self.sparse] if self.config.sparse else [])]
+
     @cached_property
     def fingerprint(self) -> str:
         """The name and a digest of all that decides a representation: two folders that differ never share it."""
         digest = hashlib.blake2b(digest_size=8)
-        for file in (self.path / CONFIG_FILE, self.tokenizer, self.weights):
+        for file in (self.path / CONFIG_FILE, *self.files):
             content = file.read_bytes()
             digest.update(len(content).to_bytes(8, "little"))
             digest.update(content)

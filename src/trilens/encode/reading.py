@@ -1,5 +1,6 @@
-"""`Reading`: what a model is given of a text beside its words, and which of its tokens get a vector."""
+"""`Reading`: what a model is given of a text beside its words, which of its tokens get a vector, and which are its own."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Literal
@@ -9,6 +10,9 @@ from numpy.typing import NDArray
 
 from trilens.encode.folder import ModelConfig
 from trilens.encode.tokens import Tokens
+from trilens.errors import BadInput
+from trilens.represent.ragged import offsets_of
+from trilens.text.document import require_utf8
 
 Side = Literal["query", "doc"]
 
@@ -44,6 +48,19 @@ class Kept:
         return self.mask[self.starts[at] : self.starts[at + 1]]
 
 
+@dataclass(frozen=True, slots=True)
+class Own:
+    """The tokens that stand for the text itself: `begins[i]:ends[i]` of `ids`, which has all tokens of all texts in a row.
+
+    Text i as the model is given it starts at `starts[i]`. Special tokens may stand among its own, where someone wrote them.
+    """
+
+    ids: NDArray[np.int32]
+    starts: NDArray[np.int64]
+    begins: NDArray[np.int64]
+    ends: NDArray[np.int64]
+
+
 class Reading:
     """How queries, or documents, are put to a model."""
 
@@ -52,6 +69,7 @@ class Reading:
         multi, query = config.multi, side == "query"
         self._tokens, self._multi = tokens, multi
         self._prefix = config.query_prefix if query else config.doc_prefix
+        self._prefix_tokens = tokens.count(self._prefix.rstrip())  # a space belongs to the word that follows it
         self._max_tokens = config.max_query_tokens if query else config.max_doc_tokens
         self._marker: list[int] = []
         self._fill_to, self._filling = 0, 0
@@ -78,15 +96,20 @@ class Reading:
 
     def kept(self, rows: Rows) -> Kept:
         """The tokens that get a vector."""
-        lengths = np.array([len(row) for row in rows.ids], np.int64)
-        starts = offsets_of(lengths)
-        ids = np.fromiter(chain.from_iterable(rows.ids), np.int32, starts[-1])
+        ids, starts = lay_end_to_end(rows.ids)
         mask = np.ones(len(ids), bool)
         if self._skip_punctuation:
             mask = ~self._tokens.punctuation[ids]
         self._skip_special(mask, starts, rows)
         kept_before = offsets_of(mask)
         return Kept(mask, starts, kept_before[starts], ids[mask])
+
+    def own(self, rows: Rows) -> Own:
+        """The tokens of the texts themselves, without prefix, marker, filling and what the tokenizer puts around them."""
+        ids, starts = lay_end_to_end(rows.ids)
+        begins = starts[:-1] + len(self._tokens.opening) + len(self._marker) + self._prefix_tokens
+        ends = starts[:-1] + np.array(rows.own, np.int64) - len(self._tokens.closing)
+        return Own(ids, starts, begins, np.maximum(begins, ends))
 
     def _skip_special(self, mask: NDArray[np.bool_], starts: NDArray[np.int64], rows: Rows) -> None:
         opening, closing = len(self._tokens.opening), len(self._tokens.closing)
@@ -101,8 +124,17 @@ class Reading:
                 mask[ends - 1 - place] = False
 
 
-def offsets_of(lengths: NDArray[np.integer] | NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Where each item starts when they are laid end to end, and where the last one ends."""
-    offsets = np.zeros(len(lengths) + 1, np.int64)
-    np.cumsum(lengths, out=offsets[1:])
-    return offsets
+def require_texts(texts: Sequence[str]) -> None:
+    """Refuse a bare string, which would be read as a batch of characters, and anything that is not text."""
+    if isinstance(texts, str):
+        raise BadInput(f"a single string was given ({texts[:40]!r}); expected a list of texts: put it in brackets")
+    for at, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise BadInput(f"text {at} is {type(text).__name__}; expected a string")
+        require_utf8(f"text {at}", text)
+
+
+def lay_end_to_end(rows: list[list[int]]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """All rows in one array, and where each of them starts."""
+    starts = offsets_of(np.array([len(row) for row in rows], np.int64))
+    return np.fromiter(chain.from_iterable(rows), np.int32, starts[-1]), starts

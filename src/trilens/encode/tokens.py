@@ -6,11 +6,15 @@ import unicodedata
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trilens.errors import BadInput, BadModel
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
 
 # Words are tokenised independently, so the start of a long text has the same tokens alone as within the whole. This
 # many characters per wanted token nearly always hold enough; a text of rarer kind is tokenised whole.
@@ -53,6 +57,10 @@ class Tokens:
             ids[at] = ids[at][: max_tokens - len(self.closing)] + self.closing
         return ids, len(long)
 
+    def count(self, text: str) -> int:
+        """How many tokens a text has, without special ones."""
+        return len(self._tokenizer.encode(text, add_special_tokens=False).ids)
+
     def id_of(self, token: str, role: str) -> int:
         """The id of a token that the configuration names; `role` is the field that names it."""
         found = self._tokenizer.token_to_id(token)
@@ -65,10 +73,21 @@ class Tokens:
         raw = [self._tokenizer.id_to_token(id_) if id_ >= 0 else None for id_ in map(int, ids)]
         if None in raw:
             wrong = int(ids[raw.index(None)])
-            size = self._tokenizer.get_vocab_size()
-            raise BadInput(f"there is no token {wrong} in {self.file}; expected ids of its {size:,} tokens")
+            raise BadInput(f"there is no token {wrong} in {self.file}; expected ids of its {self.size:,} tokens")
         decoder = self._tokenizer.decoder
         return [(decoder.decode([token]).strip() if decoder else "") or token for token in raw if token is not None]
+
+    @property
+    def size(self) -> int:
+        """How many tokens the vocabulary has."""
+        return int(self._tokenizer.get_vocab_size())
+
+    @cached_property
+    def special(self) -> NDArray[np.bool_]:
+        """For each id, whether its token stands for no part of a text."""
+        found = np.zeros(self.size, bool)
+        found[sorted(special_tokens(self._tokenizer))] = True
+        return found
 
     @cached_property
     def punctuation(self) -> NDArray[np.bool_]:
@@ -81,6 +100,15 @@ class Tokens:
 
     def _all(self, texts: list[str]) -> list[list[int]]:
         return [encoding.ids for encoding in self._tokenizer.encode_batch_fast(texts)]
+
+
+def special_tokens(tokenizer: "Tokenizer") -> set[int]:
+    """The ids of tokens that stand for no part of a text: those around it, the unknown one, and what is declared special."""
+    declared = {id_ for id_, token in tokenizer.get_added_tokens_decoder().items() if token.special}
+    sample = tokenizer.encode("a")
+    around = {id_ for id_, special in zip(sample.ids, sample.special_tokens_mask, strict=True) if special}
+    unknown = tokenizer.token_to_id(getattr(tokenizer.model, "unk_token", None) or "")
+    return declared | around | (set() if unknown is None else {unknown})
 
 
 def head(text: str, max_chars: int) -> str:
