@@ -25,6 +25,7 @@ from trilens.store.shared import SharedPart, SharedParts
 from trilens.text.document import Document
 from trilens.text.passages import passage_text
 
+ROWS_AT_ONCE = 256  # whose documents are fetched together
 MASKS_KEPT = 16
 TRIES = 10
 
@@ -151,9 +152,17 @@ class Snapshot:
         """The live rows in order, of some documents (ascending keys) or all: row, document, and what the lenses see of it."""
         for first_row, segment, live in zip(self._first_rows.tolist(), self.segments, self.live, strict=False):
             chosen = np.ones(len(segment), np.bool_) if keys is None else segment.mask(keys)
-            for at in np.flatnonzero(chosen if live is None else chosen & live).tolist():
-                document = self.documents([int(segment.rows.keys[at])])[int(segment.rows.keys[at])]
-                yield first_row + at, document, passage_text(document, int(segment.rows.starts[at]), int(segment.rows.ends[at]))
+            rows = first_row + np.flatnonzero(chosen if live is None else chosen & live)
+            for start in range(0, len(rows), ROWS_AT_ONCE):
+                yield from self.passages_at(rows[start : start + ROWS_AT_ONCE])
+
+    def passages_at(self, rows: NDArray[np.int64]) -> Iterator[tuple[int, Document, str]]:
+        """Some rows: their numbers, their documents, and what the lenses see of them."""
+        places = self.places(rows)
+        documents = self.documents(np.unique(places.keys).tolist())
+        columns = (column.tolist() for column in (rows, places.keys, places.starts, places.ends))
+        for row, key, start, end in zip(*columns, strict=True):
+            yield row, documents[key], passage_text(documents[key], start, end)
 
     def figures(self, lens: str) -> dict[str, Any]:
         """What a lens has to tell about itself."""

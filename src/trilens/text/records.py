@@ -8,6 +8,7 @@ from typing import Any
 from trilens.errors import BadInput
 from trilens.text.decode import Place
 from trilens.text.document import Document
+from trilens.text.vectors import check_vector, write_vector
 
 ID_FIELDS = ("_id", "id", "doc_id", "docid")
 TEXT_FIELDS = ("text", "contents", "body", "content")
@@ -20,11 +21,15 @@ Record = tuple[Place, object]
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """The record fields to use; None takes the first of the usual names that a record has."""
+    """The record fields to use; None takes the first of the usual names that a record has.
+
+    With `vector`, that field holds weighted terms, which take the place of the text; all others but the id are metadata.
+    """
 
     id: str | None = None
     text: str | None = None
     title: str | None = None
+    vector: str | None = None
 
     def find(self, names: Iterable[str], place: Place) -> tuple[str, str, str | None]:
         """The id, text and title fields among `names`; a title is optional unless it was chosen."""
@@ -43,6 +48,8 @@ def to_document(record: Record, fields: Fields) -> Document:
     place, value = record
     if not isinstance(value, dict):
         raise BadInput(f"{place}: the record is {_kind(value)}; expected an object with an id and a text field")
+    if fields.vector is not None:
+        return _vector_document(value, fields, place)
     id_field, text_field, title_field = fields.find(value, place)
     title = value.get(title_field) if title_field is not None else None
     used = (id_field, text_field, title_field)
@@ -52,6 +59,19 @@ def to_document(record: Record, fields: Fields) -> Document:
             text=_string(value[text_field], text_field),
             title="" if title is None else _string(title, str(title_field)),
             metadata=_metadata({name: member for name, member in value.items() if name not in used}),
+        )
+    except BadInput as error:
+        raise BadInput(f"{place}: {error}") from error
+
+
+def _vector_document(value: dict[str, Any], fields: Fields, place: Place) -> Document:
+    id_field = _choose("id", fields.id, ID_FIELDS, list(value), place)
+    vector_field = _choose("vector", fields.vector, (), list(value), place)
+    try:
+        return Document(
+            doc_id=_id(value[id_field], id_field),
+            text=write_vector(check_vector(value[vector_field])),
+            metadata=_metadata({name: member for name, member in value.items() if name not in (id_field, vector_field)}),
         )
     except BadInput as error:
         raise BadInput(f"{place}: {error}") from error
