@@ -94,7 +94,8 @@ def multi() -> str:
             if key[:3] == race and key[3] != "trilens":
                 lines += [multi_line(row, ours) for row in frontier(found)]
         lines += [multi_line(row, []) for row in ours if row["default"]]
-        finer = [row for key, found in multi_runs().items() if key[:4] == (*race, "trilens") and key[4] != "all" for row in found]
+        others = [found for key, found in multi_runs().items() if key[:4] == (*race, "trilens") and key[4] != "all"]
+        finer = [row for found in others for row in found]
         lines += [multi_line(row, []) for row in finer if row["recall_at_10"] >= THOROUGH and row in frontier(finer)][:1]
     return markdown(header, lines)
 

@@ -6,15 +6,17 @@ if TYPE_CHECKING:
     from trilens.collection import Collection
     from trilens.errors import TrilensError
     from trilens.index.multi_params import MultiParams
+    from trilens.index.sparse_params import SparseParams
     from trilens.text.document import Document
 
 __version__ = "0.1.0"
-__all__ = ["Collection", "Document", "MultiParams", "TrilensError", "__version__"]
+__all__ = ["Collection", "Document", "MultiParams", "SparseParams", "TrilensError", "__version__"]
 
 _HOMES = {
     "Collection": "trilens.collection",
     "Document": "trilens.text.document",
     "MultiParams": "trilens.index.multi_params",
+    "SparseParams": "trilens.index.sparse_params",
     "TrilensError": "trilens.errors",
 }
 

@@ -9,7 +9,10 @@ from typing import Any, Self
 from trilens.encode.folder import ModelFolder, bundled_models, resolve_model
 from trilens.errors import BadInput, CollectionExists, CollectionMissing
 from trilens.explain.alignment import Alignment, align_document
+from trilens.explain.disentangle import Word, disentangle
+from trilens.explain.terms import TermExplanation, explain_terms
 from trilens.index.multi_params import MultiParams
+from trilens.index.sparse_params import SparseParams
 from trilens.search.hits import Hit
 from trilens.search.searcher import search
 from trilens.store.catalog import Catalog
@@ -108,7 +111,8 @@ class Collection:
         """The best k documents of each query, through all lenses unless some are named.
 
         One lens ranks by its own score, several by reciprocal rank fusion. `where` is a metadata filter. `exact` leaves
-        out every approximation that a lens makes to be fast. `rerank` names a lens that orders what the others found.
+        out every approximation that a lens makes to be fast. `rerank` names a lens that orders what the others found; one
+        that the collection does not hold is made for the candidates alone, if its model was chosen with that head.
         `params` are settings of this one search by lens, such as {"multi": MultiParams(probes=64)}.
         """
         names = self.lenses if lenses is None else lenses
@@ -120,6 +124,16 @@ class Collection:
         `params` are those of the search to be explained: with method "xtr" parts may be imputed.
         """
         return align_document(self.snapshot, self._lenses, query, _require_id(doc_id), params)
+
+    def explain(
+        self, query: str, doc_id: str, lens: str = "sparse", params: SparseParams | None = None
+    ) -> TermExplanation:
+        """Why a sparse lens gives a document its score: the terms that its best passage shares with the query."""
+        return explain_terms(self.snapshot, self._lenses, lens, query, _require_id(doc_id), params)
+
+    def disentangle(self, text: str, *, passage: bool = False, top: int | None = None) -> list[Word]:
+        """The words that a text activates in the model, heaviest first; needs the sparse or the tokens lens."""
+        return disentangle(self.model.encoder, text, "doc" if passage else "query", top)
 
     def add(self, documents: Iterable[Document], report: DocumentsDone = no_report) -> None:
         """Add documents; an id that is there already is an error."""

@@ -1,61 +1,11 @@
 """The command line as users meet it: what goes to which stream, exit codes, one line for every error."""
 
-import io
 import json
-import sys
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
 
 import pytest
 
-from trilens.serve.cli import main
-
-CORPUS = [
-    {"id": "rmtree", "title": "shutil", "text": "Recursively delete a directory tree.", "year": 2021},
-    {"id": "mkdir", "title": "os", "text": "Create a directory.", "year": 2019},
-    {"id": "sqrt", "title": "math", "text": "Return the square root of x.", "year": 2020},
-]
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What a command left behind."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
-
-
-class Trilens(Protocol):
-    def __call__(self, *arguments: object, stdin: str = "") -> Outcome: ...
-
-
-@pytest.fixture
-def trilens(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Trilens:
-    def run(*arguments: object, stdin: str = "") -> Outcome:
-        monkeypatch.setattr(sys, "argv", ["trilens", *(str(argument) for argument in arguments)])
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin.encode())))
-        code = 0
-        try:
-            main()
-        except SystemExit as leaving:
-            code = int(leaving.code or 0)
-        captured = capsys.readouterr()
-        return Outcome(code, captured.out, captured.err)
-
-    return run
-
-
-@pytest.fixture
-def corpus(tmp_path: Path) -> Path:
-    path = tmp_path / "corpus.jsonl"
-    path.write_text("".join(json.dumps(record) + "\n" for record in CORPUS))
-    return path
+from .conftest import CORPUS, Trilens
 
 
 @pytest.fixture
@@ -205,7 +155,10 @@ def test_a_command_that_is_not_understood_is_2(arguments: list[str], trilens: Tr
     assert trilens(*arguments).code == 2
 
 
-@pytest.mark.parametrize("command", ["index", "search", "delete", "get", "info", "check", "optimize", "eval", "demo"])
+@pytest.mark.parametrize(
+    "command",
+    ["index", "search", "delete", "get", "info", "check", "optimize", "eval", "align", "disentangle", "explain", "demo"],
+)
 def test_help_has_examples(command: str, trilens: Trilens) -> None:
     outcome = trilens(command, "--help")
     assert outcome.code == 0

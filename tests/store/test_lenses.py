@@ -9,7 +9,7 @@ from trilens.collection import Collection
 from trilens.encode.folder import Head
 from trilens.errors import BadInput
 from trilens.store import lenses
-from trilens.store.config import DEFAULT_LENSES, HEADS, LENSES, CollectionConfig
+from trilens.store.config import DEFAULT_LENSES, HEADS, LENSES, CollectionConfig, PassageConfig
 from trilens.store.lenses import Lenses
 from trilens.text.document import Document
 
@@ -25,7 +25,8 @@ def tiny_model(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("name", LENSES)
 def test_every_lens_can_be_made_and_knows_its_name(name: str) -> None:
-    assert Lenses(CollectionConfig(lenses=(name,)))[name].name == name
+    passages = PassageConfig(words=0, overlap=0)  # given vectors are not cut
+    assert Lenses(CollectionConfig(lenses=(name,), passages=passages))[name].name == name
 
 
 def test_some_lenses_are_there_unless_others_are_chosen() -> None:
@@ -40,6 +41,7 @@ def test_some_lenses_are_there_unless_others_are_chosen() -> None:
         (("dense", "bm25"), ("dense",)),
         (("bm25", "multi"), ("multi",)),
         (("bm25", "dense", "multi"), ("dense", "multi")),
+        (("sparse", "tokens", "lexical"), ("sparse", "lexical")),
     ],
 )
 def test_the_model_is_run_for_the_heads_that_are_needed(
@@ -62,10 +64,12 @@ def test_the_model_is_run_for_the_heads_that_are_needed(
         assert bool(collection.config.model_fingerprint) == bool(heads)
 
 
-@pytest.mark.parametrize(("has", "chosen"), [("dense", "multi"), ("multi", "dense")])
+@pytest.mark.parametrize(
+    ("has", "chosen"), [("dense", "multi"), ("multi", "dense"), ("sparse", "lexical"), ("lexical", "sparse")]
+)
 def test_a_model_without_the_head_is_refused_and_leaves_nothing_behind(folder: Path, has: str, chosen: str) -> None:
-    changes: dict[str, object] = {"heads": [has]} if has == "multi" else {"heads": [has], "multi": None}
-    model = tiny.make_model(folder, **changes)
+    others = {head: None for head in ("sparse", "lexical", "multi") if head != has}
+    model = tiny.make_model(folder, heads=[has], **others)
     with pytest.raises(BadInput) as caught:
         Collection.create(folder / "c", lenses=["bm25", chosen], model=model)
     message = str(caught.value)
@@ -87,5 +91,5 @@ def test_info_counts_what_is_shared_and_asks_the_lenses_for_figures(folder: Path
             files = [path for path in (folder / "c" / "segments").glob(f"*/{name}/**/*") if path.is_file()]
             assert info["segment_bytes"][name] == sum(path.stat().st_size for path in files) > 0
         assert collection.snapshot.shared.of("multi")
-        assert list(info["figures"]) == ["multi"]
-        assert info["figures"]["multi"]
+        assert list(info["figures"]) == ["sparse", "tokens", "lexical", "multi"]
+        assert all(info["figures"].values())

@@ -16,18 +16,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trilens.encode.encoder import Encoded, Progress
-from trilens.encode.folder import CONFIG_FILE, TOKENIZER_FILE, WEIGHT_FILES, Head, ModelFolder, bundled_models
+from trilens.encode.folder import CONFIG_FILE, SPARSE_FILE, TOKENIZER_FILE, WEIGHT_FILES, Head, ModelFolder, bundled_models
 from trilens.encode.onnx import OnnxEncoder
-from trilens.represent import Dense, Multi
+from trilens.represent import Dense, Multi, Sparse
 from trilens.store import lenses
 from trilens.store.config import DEFAULT_MODEL
 
-DIM = 32
+DIM, WORDS = 32, 200
 NAME = "tiny"
-LENSES = ["bm25", "dense", "multi"]
+LENSES = ["bm25", "dense", "sparse", "tokens", "lexical", "multi"]
+HEADS: tuple[Head, ...] = ("dense", "sparse", "lexical", "multi")
 CONFIG = {
     "name": NAME,
-    "heads": ["dense", "multi"],
+    "heads": list(HEADS),
     "dim": DIM,
     "pooling": "mean",
     "query_prefix": "",
@@ -35,6 +36,8 @@ CONFIG = {
     "max_query_tokens": 64,
     "max_doc_tokens": 64,
     "multi": {"dim": DIM, "normalised": True, "skip_punctuation": True, "skip_special": True},
+    "sparse": {"dim": WORDS, "shift": 0, "top": 8, "normalised": False},
+    "lexical": {"dim": WORDS},
     "precision": "float32",
     "licence": "none",
     "source": "tests",
@@ -46,7 +49,7 @@ def make_model(folder: Path, **changes: object) -> str:
     path = folder / NAME
     path.mkdir(parents=True)
     (path / CONFIG_FILE).write_text(json.dumps(CONFIG | changes))
-    for name in (TOKENIZER_FILE, WEIGHT_FILES[-1]):
+    for name in (TOKENIZER_FILE, WEIGHT_FILES[-1], SPARSE_FILE):
         (path / name).write_text("stands here because a folder without it is refused")
     return str(path)
 
@@ -54,7 +57,7 @@ def make_model(folder: Path, **changes: object) -> str:
 def real_lenses() -> list[str]:
     """Those that the bundled model can serve; bm25 alone where it is not there."""
     folder = bundled_models().get(DEFAULT_MODEL)
-    return ["bm25", *ModelFolder.open(folder).config.heads] if folder else ["bm25"]
+    return ["bm25", "tokens", *ModelFolder.open(folder).config.heads] if folder else ["bm25"]
 
 
 def install() -> None:
@@ -72,9 +75,14 @@ class TinyEncoder:
 
     def __init__(self, path: Path, heads: tuple[Head, ...] | None) -> None:
         self.fingerprint = ModelFolder.open(path).fingerprint
-        self._heads = heads or ("dense", "multi")
+        self._heads = heads or HEADS
+        self.bags = TinyBags(self.fingerprint)
 
-    def encode_docs(self, texts: Sequence[str], progress: Progress | None = None) -> Encoded:
+    def encode_docs(
+        self, texts: Sequence[str], progress: Progress | None = None, heads: Sequence[Head] | None = None
+    ) -> Encoded:
+        asked = self._heads if heads is None else heads
+        assert set(asked) <= set(self._heads)
         words = [re.findall(r"\w+", text.lower()) for text in texts]
         offsets = np.cumsum([0, *(len(some) for some in words)])
         vectors = np.concatenate([np.zeros((0, DIM), np.float32), *(_in_context(some) for some in words)])
@@ -84,12 +92,51 @@ class TinyEncoder:
         if progress:
             progress(len(texts))
         return Encoded(
-            dense=Dense(dense) if "dense" in self._heads else None,
-            multi=Multi(offsets, vectors, tokens) if "multi" in self._heads else None,
+            dense=Dense(dense) if "dense" in asked else None,
+            sparse=_weigh([_expanded(some) for some in words]) if "sparse" in asked else None,
+            lexical=_weigh([{term: 1 + term % 7 / 8 for term in map(_term, some)} for some in words])
+            if "lexical" in asked
+            else None,
+            bag=self.bags.encode_docs(texts).bag if "sparse" in asked else None,
+            multi=Multi(offsets, vectors, tokens) if "multi" in asked else None,
         )
+
+    def encode_queries(self, texts: Sequence[str], heads: Sequence[Head] | None = None) -> Encoded:
+        return self.encode_docs(texts, heads=heads)
+
+
+class TinyBags:
+    """The different words of a text."""
+
+    def __init__(self, fingerprint: str) -> None:
+        self.fingerprint = fingerprint
+
+    def encode_docs(self, texts: Sequence[str], progress: Progress | None = None) -> Encoded:
+        if progress:
+            progress(len(texts))
+        return Encoded(bag=_weigh([dict.fromkeys(map(_term, re.findall(r"\w+", text.lower())), 1.0) for text in texts]))
 
     def encode_queries(self, texts: Sequence[str]) -> Encoded:
         return self.encode_docs(texts)
+
+
+def _term(word: str) -> int:
+    return _number(word) % WORDS
+
+
+def _expanded(words: list[str]) -> dict[int, float]:
+    """Each word with a weight of its own, and a third of that for the word after it in the vocabulary."""
+    weights: dict[int, float] = {}
+    for term in map(_term, words):
+        for near, share in ((term, 1.0), ((term + 1) % WORDS, 1 / 3)):
+            weights[near] = max(weights.get(near, 0), share * (1 + term % 11 / 4))
+    return weights
+
+
+def _weigh(rows: list[dict[int, float]]) -> Sparse:
+    pairs = [pair for row in rows for pair in sorted(row.items())]
+    terms, weights = np.array([term for term, _ in pairs], np.int32), np.array([weight for _, weight in pairs], np.float32)
+    return Sparse(np.cumsum([0, *(len(row) for row in rows)]), terms, weights, WORDS)
 
 
 def _in_context(words: list[str]) -> NDArray[np.float32]:

@@ -35,7 +35,7 @@ def nearest_entry(table: Floats, value: float) -> int:
 
 @kernel
 def count_below(rest: Floats, size: float, cutoffs: Floats, codes: Bytes) -> None:
-    """codes[d] = how many cutoffs of this size lie below rest[d]; the inner loop is over the values, so that it is one of bytes."""
+    """codes[d] = how many cutoffs of this size lie below rest[d]. The inner loop is over d: several values at a time."""
     codes[:] = 0
     for cutoff in cutoffs:
         limit = np.float32(cutoff * size)

@@ -21,7 +21,7 @@ def rerank_documents(
     """
     scorer = snapshot.searcher(lens)
     if not isinstance(scorer, RowScorer):
-        raise BadInput(f"lens {lens!r} cannot re-rank; expected multi")
+        raise BadInput(f"lens {lens!r} cannot re-rank; expected multi, sparse, tokens or lexical")
     most = max((len(found) for found in candidates), default=0)
     rows = np.full((len(candidates), most), -1, np.int64)
     for query, found in enumerate(candidates):

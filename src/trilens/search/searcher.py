@@ -6,6 +6,7 @@ from typing import Any
 from trilens.errors import BadInput
 from trilens.search.fusion import reciprocal_rank_fusion
 from trilens.search.hits import Hit, LensScore
+from trilens.search.late import encode_and_rank
 from trilens.search.ranking import Ranked, rank_documents
 from trilens.search.reranking import rerank_documents
 from trilens.store.filters import to_sql
@@ -30,23 +31,29 @@ def search(
 ) -> list[list[Hit]]:
     """The best k documents of each query: by the score of a single lens, or by the fused ranks of several.
 
-    With `rerank`, the candidates of all lenses are put in order by the score of that lens.
+    With `rerank`, the candidates of all lenses are put in order by the score of that lens. If the collection does not hold it
+    but its model can make it, the candidates are encoded there and then.
     """
     _require(queries, k, names)
-    used = list(dict.fromkeys([*names, rerank])) if rerank else list(names)
+    late = lenses.late_head(rerank) if rerank else None
+    used = list(dict.fromkeys([*names, rerank])) if rerank and not late else list(names)
     for name in used:
         _ = lenses[name]  # an unknown one is an error even when there is nothing to search
     if where:
         to_sql(where)  # a bad filter too
     if not queries or not snapshot.rows:
         return [[] for _ in queries]
-    depth = k if used == list(names) and len(names) == 1 else max(k, FUSION_DEPTH)
-    encoded = lenses.encode_queries(used, list(queries))
+    depth = k if not rerank and len(names) == 1 else max(k, FUSION_DEPTH)
     settings = params or {}
+    encoded = lenses.encode_queries(used, list(queries), settings)
     by_lens = {name: rank_documents(snapshot, name, encoded[name], depth, where, exact, settings.get(name)) for name in names}
     if rerank:
         candidates = [[found for ranking in by_lens.values() for found in ranking[query]] for query in range(len(queries))]
-        by_lens[rerank] = rerank_documents(snapshot, rerank, encoded[rerank], candidates)
+        by_lens[rerank] = (
+            encode_and_rank(snapshot, lenses, late, queries, candidates)
+            if late
+            else rerank_documents(snapshot, rerank, encoded[rerank], candidates)
+        )
     rankings = ({name: ranking[query] for name, ranking in by_lens.items()} for query in range(len(queries)))
     return [_hits(snapshot, found, k, rerank) for found in rankings]
 

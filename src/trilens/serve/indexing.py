@@ -73,6 +73,10 @@ def index(
     id_field: Annotated[str | None, typer.Option(help="Field or column that holds the id.", show_default=False)] = None,
     text_field: Annotated[str | None, typer.Option(help="Field or column that holds the text.", show_default=False)] = None,
     title_field: Annotated[str | None, typer.Option(help="Field or column that holds the title.", show_default=False)] = None,
+    vector_field: Annotated[
+        str | None,
+        typer.Option(help="Lens vectors: the field of terms and weights.  [default: vector]", show_default=False),
+    ] = None,
     skip_bad: Annotated[
         bool,
         typer.Option("--skip-bad", help="Report bad records and go on, instead of stopping before the first change."),
@@ -93,11 +97,16 @@ def index(
 
       trilens index docs/ --to my.trilens --lens bm25,dense,multi --pool 2
 
+      trilens index splade.jsonl --to my.trilens --lens vectors
+
       cat rows.jsonl | trilens index - --to my.trilens --id-field url --text-field body
     """
     start = perf_counter()
     options = _collection_options(lens, model, language, k1, b, passage_words, overlap_words, bits, centroids, pool)
-    fields = Fields(id=id_field, text=text_field, title=title_field)
+    if lens_names(lens) == ["vectors"]:
+        vector_field = vector_field or "vector"
+        options["passages"] = {"words": 0, "overlap": 0}
+    fields = Fields(id=id_field, text=text_field, title=title_field, vector=vector_field)
     with ExitStack() as stack:
         paths = [str(stack.enter_context(spool_stdin())) if source == "-" else source for source in sources]
         complaints = _Complaints()

@@ -18,6 +18,15 @@ Lens = Annotated[
     typer.Option("--lens", metavar="NAME[,NAME]", help="Lenses, separated by commas.  [default: all]", show_default=False),
 ]
 
+MultiSettings = Annotated[
+    str | None,
+    typer.Option("--multi", metavar="JSON", help="Settings of the multi lens for this search.", show_default=False),
+]
+SparseSettings = Annotated[
+    str | None,
+    typer.Option("--sparse", metavar="JSON", help="Settings of the sparse, tokens and lexical lenses.", show_default=False),
+]
+
 
 def lens_names(text: str | None) -> list[str] | None:
     """The names in a comma-separated list."""

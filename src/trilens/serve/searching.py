@@ -7,10 +7,12 @@ import typer
 
 from trilens.collection import Collection
 from trilens.errors import BadInput
-from trilens.index.multi_params import parse_params
-from trilens.serve.options import CollectionPath, Json, Lens, Threads, lens_names
+from trilens.index import multi_params, sparse_params
+from trilens.serve.options import CollectionPath, Json, Lens, MultiSettings, SparseSettings, Threads, lens_names
 from trilens.serve.render import hit_to_json, out, print_hits, print_json
 from trilens.store.filters import parse_filter
+
+SPARSE_LENSES = ("sparse", "tokens", "lexical")
 
 
 def search(
@@ -28,10 +30,8 @@ def search(
         str | None,
         typer.Option("--rerank", metavar="LENS", help="Let this lens order what the others find.", show_default=False),
     ] = None,
-    multi: Annotated[
-        str | None,
-        typer.Option("--multi", metavar="JSON", help="Settings of the multi lens for this search.", show_default=False),
-    ] = None,
+    sparse: SparseSettings = None,
+    multi: MultiSettings = None,
     exact: Annotated[bool, typer.Option("--exact", help="No approximation anywhere, even where it is slower.")] = False,
     threads: Threads = None,
     json: Json = False,
@@ -50,6 +50,10 @@ def search(
 
       trilens search my.trilens "heat transfer" --lens bm25 --rerank multi
 
+      trilens search my.trilens "heat transfer" --lens tokens --rerank sparse
+
+      trilens search my.trilens "heat transfer" --lens sparse --sparse '{"query": "bag"}'
+
       trilens search my.trilens "heat transfer" --lens multi --multi '{"method": "xtr", "probes": 64}'
     """
     queries = [line.strip() for line in sys.stdin if line.strip()] if query == "-" else [query]
@@ -57,7 +61,11 @@ def search(
         raise BadInput("standard input holds no query; expected one a line")
     where: dict[str, Any] | None = parse_filter(filter) if filter is not None else None
     with Collection.open(path, threads=threads) as collection:
-        params = {"multi": parse_params(multi)} if multi is not None else None
+        params: dict[str, Any] = {}
+        if multi is not None:
+            params["multi"] = multi_params.parse_params(multi)
+        if sparse is not None:
+            params |= dict.fromkeys(SPARSE_LENSES, sparse_params.parse_params(sparse))
         names = lens_names(lens)
         answers = collection.search(queries, k, lenses=names, where=where, exact=exact, rerank=rerank, params=params)
     console = out()

@@ -13,7 +13,7 @@ from trilens.errors import BadInput
 from trilens.evaluate.token_retrieval import analyse
 from trilens.explain.alignment import Alignment
 from trilens.index.multi_params import parse_params
-from trilens.serve.options import CollectionPath, Json, Threads
+from trilens.serve.options import CollectionPath, Json, MultiSettings, Threads
 from trilens.serve.progress import counting
 from trilens.serve.render import out, print_json, printable
 from trilens.text.beir import Beir
@@ -23,10 +23,7 @@ def align_command(
     path: CollectionPath,
     query: Annotated[str, typer.Argument(help="The query.", show_default=False)],
     doc_id: Annotated[str, typer.Argument(metavar="ID", help="Id of the document.", show_default=False)],
-    multi: Annotated[
-        str | None,
-        typer.Option("--multi", metavar="JSON", help="Settings of the search to be explained.", show_default=False),
-    ] = None,
+    multi: MultiSettings = None,
     threads: Threads = None,
     json: Json = False,
 ) -> None:

@@ -9,8 +9,18 @@ from trilens.errors import BadInput
 from trilens.index.bm25 import Bm25Config
 from trilens.index.dense import DenseConfig
 from trilens.index.multi import MultiConfig
+from trilens.index.sparse import SparseConfig
 
-HEADS: dict[str, Head | None] = {"bm25": None, "dense": "dense", "multi": "multi"}  # what each lens needs of the model
+# What each lens needs of the model. The token index needs its tokenizer for documents, and the head for queries.
+HEADS: dict[str, Head | None] = {
+    "bm25": None,
+    "dense": "dense",
+    "sparse": "sparse",
+    "tokens": "sparse",
+    "lexical": "lexical",
+    "multi": "multi",
+    "vectors": None,
+}
 LENSES = tuple(HEADS)
 DEFAULT_LENSES = ("bm25", "dense")
 DEFAULT_MODEL = "all-MiniLM-L6-v2"
@@ -44,6 +54,7 @@ class CollectionConfig(BaseModel):
     model_fingerprint: str = ""
     bm25: Bm25Config = Bm25Config()
     dense: DenseConfig = DenseConfig()
+    sparse: SparseConfig = SparseConfig()
     multi: MultiConfig = MultiConfig()
     passages: PassageConfig = PassageConfig()
 
@@ -54,10 +65,19 @@ class CollectionConfig(BaseModel):
             raise ValueError(f"lenses are {', '.join(lenses) or 'none'}; expected one or more of {', '.join(LENSES)}")
         return lenses
 
+    @model_validator(mode="after")
+    def _vectors_stand_alone(self) -> "CollectionConfig":
+        if "vectors" in self.lenses and (len(self.lenses) > 1 or self.passages.words):
+            raise ValueError(
+                f"lenses are {', '.join(self.lenses)} with passages of {self.passages.words} words; the documents of lens "
+                "vectors are no texts: expected it alone, with passages of 0 words"
+            )
+        return self
+
     @property
     def heads(self) -> tuple[Head, ...]:
         """What the lenses need of the model; nothing if they need none."""
-        return tuple(head for lens in self.lenses if (head := HEADS[lens]))
+        return tuple(dict.fromkeys(head for lens in self.lenses if (head := HEADS[lens])))
 
     @staticmethod
     def of(**options: Any) -> "CollectionConfig":

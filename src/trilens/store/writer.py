@@ -216,7 +216,8 @@ class Writer:
         for names, encoded in self._lenses.encode_docs(self._lenses.names, texts, progress):
             truncated = max(truncated, encoded.truncated)
             for name in names:
-                self._share(name, encoded)
+                if name in self._lenses.sharing:
+                    self._share(name, encoded)
                 self._lenses[name].build(encoded, folder / name, self._shared.of(name))
         self.changes.truncated += truncated
 

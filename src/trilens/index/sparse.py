@@ -1,0 +1,175 @@
+"""The sparse lenses: weighted terms of a vocabulary, compared by inner product.
+
+The same structure serves vectors over a model's whole vocabulary ("sparse"), weights of a text's own tokens ("lexical") and bags
+of tokens without weights ("bag"), which need no model at all. A search adds up bounds for all rows and scores the best of them
+from the rows themselves (kernels/sparse_search.py), so a score never depends on how its row was found.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict
+
+from trilens.encode.encoder import Encoded, Encoder
+from trilens.errors import BadInput
+from trilens.index.lens import Mask, SharesNothing
+from trilens.index.sparse_params import SparseParams, default_params
+from trilens.index.sparse_parts import BagPart, SparsePart, WeightedPart
+from trilens.index.topk import Heaps, TopK
+from trilens.kernels.sparse import BAD_ORDER, BAD_TERM, BAD_WEIGHT, find_fault
+from trilens.represent import Sparse
+
+__all__ = ["DEFAULT", "SparseConfig", "SparseLens", "SparsePart", "SparseSearcher"]
+
+MOST_DIM = 1 << 18
+COLLAPSED = 0.5  # of the rows without any term: then the user is told
+ADVICE = "most rows have no term, so no query finds them: the model's head has collapsed, or is not meant for these texts"
+
+Field = Literal["sparse", "lexical", "bag"]
+Floats = NDArray[np.float32]
+
+
+class SparseConfig(BaseModel):
+    """`weights`: 8 bits each with a scale per row, or as the model gives them. Bags have none."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    weights: Literal["uint8", "float32"] = "uint8"
+
+
+DEFAULT = SparseConfig()
+CHOSEN = SparseParams()
+EXACT = SparseParams(method="exact")
+
+
+class SparseLens(SharesNothing):
+    """Terms that query and document share, each counting by the product of its weights."""
+
+    def __init__(self, name: str, field: Field, encoder: Encoder, config: SparseConfig = DEFAULT) -> None:
+        self.name = name
+        self.field: Field = field
+        self.encoder = encoder
+        self.config = config
+
+    def build(self, encoded: Encoded, folder: Path, shared: Sequence[Any] = ()) -> None:
+        """Write the part of one segment."""
+        rows: Sparse | None = getattr(encoded, self.field)
+        assert rows is not None
+        require_sound(rows, "document")
+        if self.field == "bag":
+            BagPart.build(rows, folder)
+        else:
+            WeightedPart.build(rows, self.config.weights, folder)
+
+    def merge(self, parts: Sequence[Any], keep: Sequence[Mask], folder: Path, shared: Sequence[Any] = ()) -> None:
+        """Write the part of the kept rows."""
+        dims = {part.dim for part in parts}
+        if len(dims) != 1:
+            raise BadInput(f"cannot join segments over vocabularies of {sorted(dims)} terms; expected one size")
+        kind = BagPart if self.field == "bag" else WeightedPart
+        kind.merge(parts, keep, folder)
+
+    def open(self, folder: Path) -> SparsePart:
+        """Map a part."""
+        return BagPart.open(folder) if self.field == "bag" else WeightedPart.open(folder)
+
+    def searcher(
+        self, parts: Sequence[SparsePart], live: Sequence[Mask | None], shared: Sequence[Any] = ()
+    ) -> "SparseSearcher":
+        """A searcher over these parts."""
+        return SparseSearcher(self.field, parts, live)
+
+    def figures(self, parts: Sequence[SparsePart], shared: Sequence[Any] = ()) -> dict[str, Any]:
+        """How full the rows are; those without a term are never found."""
+        rows, postings = sum(len(part) for part in parts), sum(part.postings for part in parts)
+        if not rows:
+            return {"rows": 0}
+        empty = sum(int((part.lengths == 0).sum()) for part in parts)
+        return {
+            "rows": rows,
+            "postings": postings,
+            "terms used": len(np.unique(np.concatenate([part.used for part in parts]))),
+            "mean terms per row": round(postings / rows, 1),
+            "bytes per posting": round(sum(part.size for part in parts) / max(1, postings), 2),
+            "rows without any term": empty,
+        } | ({"advice": ADVICE} if empty > COLLAPSED * rows else {})
+
+
+class SparseSearcher:
+    """Answers queries over all parts."""
+
+    def __init__(self, field: Field, parts: Sequence[SparsePart], live: Sequence[Mask | None]) -> None:
+        self.field = field
+        self._parts = parts
+        self._live = live
+        self._first_rows = np.cumsum([0, *(len(part) for part in parts)]).tolist()
+        self._blanks: list[Floats] = []
+
+    def query(self, queries: Encoded, params: SparseParams | None = None) -> Sparse:
+        """What is searched with: the weights that fit the lens, or the bag of the query's tokens."""
+        bag = params is not None and params.query == "bag"
+        asked = queries.bag if bag else queries.lexical if self.field == "lexical" else queries.sparse
+        assert asked is not None
+        require_sound(asked, "query")
+        if self._parts and asked.dim != self._parts[0].dim:
+            raise BadInput(
+                f"query terms are over {asked.dim:,} dimensions; expected {self._parts[0].dim:,}, as the documents: "
+                "encode queries with the model of the collection"
+            )
+        return asked
+
+    def search(
+        self, queries: Encoded, k: int, allowed: Mask | None = None, exact: bool = False, params: SparseParams | None = None
+    ) -> TopK:
+        """The best k rows that share a term with the query."""
+        asked = self.query(queries, params)
+        heaps = Heaps(len(asked), k)
+        chosen = EXACT if exact else params or CHOSEN
+        with self._blank(asked.dim) as query:
+            for i, part in enumerate(self._parts):
+                first_row = self._first_rows[i]
+                mask = self._live[i] if allowed is None else allowed[first_row : first_row + len(part)]
+                part.offer(asked, default_params(chosen, k, len(part)), mask, first_row, query, heaps)
+        return heaps.sorted()
+
+    def score(self, queries: Encoded, rows: NDArray[np.int64], params: SparseParams | None = None) -> Floats:
+        """The exact scores of the rows (queries, n) of each query, 0 where they share no term; -inf where a row is -1."""
+        asked = self.query(queries, params)
+        scores = np.full(rows.shape, -np.inf, np.float32)
+        with self._blank(asked.dim) as query:
+            for first_row, part in zip(self._first_rows[:-1], self._parts, strict=True):
+                part.score(asked, rows, first_row, query, scores)
+        return scores
+
+    def row(self, row: int) -> tuple[NDArray[np.int32], Floats]:
+        """The terms of a row, and the weights that its scores are made of."""
+        if not 0 <= row < self._first_rows[-1]:
+            raise BadInput(f"row is {row}; expected 0 to {self._first_rows[-1] - 1}")
+        i = int(np.searchsorted(self._first_rows, row, side="right")) - 1
+        return self._parts[i].row(row - self._first_rows[i])
+
+    @contextmanager
+    def _blank(self, dim: int) -> Iterator[Floats]:
+        """A zero for each term, which is handed back as it was: clearing a large vocabulary takes longer than many searches."""
+        blank = self._blanks.pop() if self._blanks else np.zeros(dim, np.float32)
+        yield blank
+        self._blanks.append(blank)
+
+
+def require_sound(rows: Sparse, kind: str) -> None:
+    """Refuse weights and terms that no score can be made of."""
+    if rows.dim > MOST_DIM:
+        raise BadInput(f"the vocabulary has {rows.dim:,} terms; expected at most {MOST_DIM:,}")
+    fault, at = find_fault(rows.indptr, rows.terms, rows.weights, rows.dim)
+    number = int(np.searchsorted(rows.indptr, at, side="right")) - 1 if fault else 0
+    where = f"{kind} {number} of the batch"
+    if fault == BAD_WEIGHT:
+        raise BadInput(f"{where} has weight {rows.weights[at]} for term {rows.terms[at]}; expected 0 or more: check the model")
+    if fault == BAD_TERM:
+        raise BadInput(f"{where} has term {rows.terms[at]}; expected 0 to {rows.dim - 1}: check the model's vocabulary")
+    if fault == BAD_ORDER:
+        raise BadInput(f"{where} has term {rows.terms[at]} after a larger or equal one; expected each once, ascending")

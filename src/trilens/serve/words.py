@@ -1,0 +1,110 @@
+"""Commands that look into the sparse lenses: disentangle and explain."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from trilens.collection import Collection
+from trilens.encode.folder import resolve_model
+from trilens.encode.onnx import OnnxEncoder
+from trilens.explain.disentangle import Word, disentangle
+from trilens.explain.pictures import bar_chart, word_cloud
+from trilens.explain.terms import TermExplanation
+from trilens.index.sparse_params import parse_params
+from trilens.serve.options import CollectionPath, Json, SparseSettings, Threads
+from trilens.serve.render import out, print_json, printable
+from trilens.store.config import DEFAULT_MODEL
+
+BAR = 30
+
+
+def disentangle_command(
+    text: Annotated[str, typer.Argument(help="The text.", show_default=False)],
+    model: Annotated[str, typer.Option(help="Bundled model or model folder.")] = DEFAULT_MODEL,
+    passage: Annotated[bool, typer.Option("--passage", help="Read the text as a passage, not as a query.")] = False,
+    top: Annotated[int, typer.Option(min=1, metavar="N", help="How many words.")] = 30,
+    png: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Draw a word cloud into this file.", show_default=False)
+    ] = None,
+    chart: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Draw a bar chart into this file.", show_default=False)
+    ] = None,
+    threads: Threads = None,
+    json: Json = False,
+) -> None:
+    """Show the words that a text activates in a model with a vocabulary head, each with its weight.
+
+    Words that stand in the text are marked; the others are what the model adds.
+
+    Examples:
+
+      trilens disentangle "heat transfer over slender wings"
+
+      trilens disentangle "heat transfer over slender wings" --png cloud.png --chart bars.png
+    """
+    encoder = OnnxEncoder(resolve_model(model), threads=threads, heads=("sparse",))
+    words = disentangle(encoder, text, "doc" if passage else "query", top)
+    if png:
+        word_cloud(words, png)
+    if chart:
+        bar_chart(words, chart, text)
+    if json:
+        print_json({"text": text, "words": [asdict(word) for word in words]})
+    else:
+        _print_words(words)
+
+
+def explain_command(
+    path: CollectionPath,
+    query: Annotated[str, typer.Argument(help="The query.", show_default=False)],
+    doc_id: Annotated[str, typer.Argument(metavar="ID", help="Id of the document.", show_default=False)],
+    lens: Annotated[str, typer.Option(help="sparse, lexical or tokens.")] = "sparse",
+    sparse: SparseSettings = None,
+    threads: Threads = None,
+    json: Json = False,
+) -> None:
+    """Show the terms that a query and a document share in a sparse lens; their parts add up to the score.
+
+    Examples:
+
+      trilens explain my.trilens "undo a commit" guide/reset.md
+
+      trilens explain my.trilens "undo a commit" guide/reset.md --lens tokens --json
+    """
+    params = parse_params(sparse) if sparse is not None else None
+    with Collection.open(path, threads=threads) as collection:
+        found = collection.explain(query, doc_id, lens, params)
+    if json:
+        print_json({"query": query, "doc_id": doc_id, "lens": lens, **asdict(found)})
+    else:
+        _print_terms(found)
+
+
+def _print_words(words: list[Word]) -> None:
+    table = Table("word", "", show_header=True)
+    table.add_column("weight", justify="right")
+    table.add_column("")
+    highest = max((word.weight for word in words), default=1.0)
+    for word in words:
+        bar = "█" * max(1, round(BAR * word.weight / highest))
+        style = "blue" if word.own else "yellow"
+        origin = "in the text" if word.own else "added"
+        table.add_row(Text(printable(word.word)), Text(origin, style="dim"), f"{word.weight:.3f}", Text(bar, style=style))
+    out().print(table)
+
+
+def _print_terms(found: TermExplanation) -> None:
+    table = Table("term", "found in", show_footer=True)
+    table.add_column("query", justify="right")
+    table.add_column("document", justify="right")
+    table.add_column("score", justify="right", footer=f"{found.score:.4f}")
+    for part in found.parts:
+        holders = [name for name, held in (("query", part.in_query), ("document", part.in_document)) if held]
+        origin = Text(" and ".join(holders) or "neither: both add it", style="dim")
+        numbers = (f"{part.query_weight:.4f}", f"{part.document_weight:.4f}", f"{part.score:.4f}")
+        table.add_row(Text(printable(part.word)), origin, *numbers)
+    out().print(table)

@@ -1,0 +1,69 @@
+"""The terms of a score: in step with their weights, and adding up."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from trilens import Collection, Document, SparseParams
+from trilens.errors import BadInput
+
+TEXTS = {
+    "rain": "Heavy rain is expected tomorrow in the north of the country.",
+    "car": "The mechanic repaired the engine of an old car.",
+    "long": "A short start. " + "Nothing happens here at all. " * 40 + "Then the engine of the ship broke down.",
+}
+QUERIES = ["motor repair", "what will the weather be like", "ship engine", "the car the car"]
+
+
+@pytest.fixture(scope="module")
+def collection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Collection]:
+    path: Path = tmp_path_factory.mktemp("terms") / "c"
+    lenses = ["bm25", "sparse", "tokens", "lexical"]
+    with Collection.create(path, lenses=lenses, passages={"words": 60, "overlap": 10}, threads=1) as made:
+        made.add(Document(doc_id, text) for doc_id, text in TEXTS.items())
+        made.commit()
+        yield made
+
+
+@pytest.mark.parametrize("lens", ["sparse", "tokens", "lexical"])
+@pytest.mark.parametrize("bag", [False, True])
+def test_parts_add_up_to_the_score(collection: Collection, lens: str, bag: bool) -> None:
+    if bag and lens == "lexical":
+        pytest.skip("lexical queries have no bag of tokens")
+    params = SparseParams(query="bag") if bag else None
+    for query in QUERIES:
+        for hit in collection.search([query], lenses=[lens], params={lens: params})[0]:
+            found = collection.explain(query, hit.doc_id, lens, params)
+            assert found.score == pytest.approx(hit.score, rel=1e-6, abs=1e-4)
+            assert sum(part.score for part in found.parts) == pytest.approx(hit.score, rel=1e-6, abs=1e-4)
+            for part in found.parts:
+                assert part.score == pytest.approx(part.query_weight * part.document_weight)
+            assert [part.score for part in found.parts] == sorted((part.score for part in found.parts), reverse=True)
+
+
+def test_own_words_are_told_from_added_ones(collection: Collection) -> None:
+    found = {part.word: part for part in collection.explain("old car", "car", "sparse").parts}
+    assert found["car"].in_query and found["car"].in_document
+    assert found["mechanic"].in_document and not found["mechanic"].in_query
+    assert any(not part.in_query and not part.in_document for part in found.values())
+    assert found["car"].score == max(part.score for part in found.values())
+
+
+def test_the_token_index_shares_only_words_that_the_document_has(collection: Collection) -> None:
+    found = collection.explain("old car", "car", "tokens")
+    assert all(part.in_document and part.document_weight == 1 for part in found.parts)
+
+
+def test_nothing_in_common(collection: Collection) -> None:
+    found = collection.explain("zebra", "rain", "lexical")
+    assert (found.score, found.parts) == (0, [])
+
+
+def test_what_cannot_be_explained(collection: Collection) -> None:
+    with pytest.raises(BadInput, match="no document 'nothing'"):
+        collection.explain("car", "nothing", "sparse")
+    with pytest.raises(BadInput, match="'bm25' does not score by weighted terms"):
+        collection.explain("car", "car", "bm25")
+    with pytest.raises(BadInput, match="no lens 'smell'"):
+        collection.explain("car", "car", "smell")
