@@ -1,0 +1,307 @@
+"""The sparse lenses against the exact searcher over what they hold, and against arithmetic by hand."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from trilens.encode.encoder import Encoded, Progress
+from trilens.errors import BadInput
+from trilens.index.exact import exact_sparse
+from trilens.index.lens import RowScorer
+from trilens.index.sparse import Field, SparseConfig, SparseLens, SparsePart, SparseSearcher
+from trilens.index.sparse_params import SparseParams, default_params, parse_params
+from trilens.index.topk import TopK
+from trilens.represent import Sparse
+
+DIM = 300
+Mask = NDArray[np.bool_]
+EXACT = SparseParams(method="exact")
+FIELDS: list[tuple[Field, SparseConfig]] = [
+    ("sparse", SparseConfig()),
+    ("sparse", SparseConfig(weights="float32")),
+    ("lexical", SparseConfig()),
+    ("bag", SparseConfig()),
+]
+
+
+class NoEncoder:
+    """Vectors are made by the tests."""
+
+    fingerprint = "none"
+
+    def encode_docs(self, texts: Sequence[str], progress: Progress | None = None) -> Encoded:
+        raise NotImplementedError
+
+    def encode_queries(self, texts: Sequence[str]) -> Encoded:
+        raise NotImplementedError
+
+
+def lens_of(field: Field, config: SparseConfig | None = None) -> SparseLens:
+    return SparseLens("tokens" if field == "bag" else field, field, NoEncoder(), config or SparseConfig())
+
+
+def sparse(rows: Sequence[dict[int, float]], dim: int = DIM) -> Sparse:
+    pairs = [pair for row in rows for pair in sorted(row.items())]
+    terms, weights = np.array([term for term, _ in pairs], np.int32), np.array([weight for _, weight in pairs], np.float32)
+    return Sparse(np.cumsum([0, *(len(row) for row in rows)]), terms, weights, dim)
+
+
+def drawn(random: np.random.Generator, rows: int, terms: int, dim: int = DIM, ties: bool = False) -> Sparse:
+    """Rows with about so many terms each, some frequent and most rare; a tenth of the rows are empty."""
+    chances = 1 / np.arange(1, dim + 1)
+    found = []
+    for _ in range(rows):
+        count = 0 if random.random() < 0.1 else int(random.integers(1, 2 * terms))
+        chosen = random.choice(dim, min(count, dim), replace=False, p=chances / chances.sum())
+        weights = random.choice([0.5, 1.0, 2.0], len(chosen)) if ties else random.gamma(2, 1, len(chosen)) + 1e-3
+        found.append(dict(zip(chosen.tolist(), weights.tolist(), strict=True)))
+    return sparse(found, dim)
+
+
+def as_bag(rows: Sparse) -> Sparse:
+    return Sparse(rows.indptr, rows.terms, np.ones(len(rows.terms), np.float32), rows.dim)
+
+
+def encoded(rows: Sparse) -> Encoded:
+    return Encoded(sparse=rows, lexical=rows, bag=as_bag(rows))
+
+
+def build(lens: SparseLens, rows: Sparse, folder: Path) -> SparsePart:
+    lens.build(encoded(rows), folder)
+    return lens.open(folder)
+
+
+def held(searcher: SparseSearcher, rows: int, dim: int = DIM) -> Sparse:
+    """What the parts hold, decoded."""
+    pairs = [searcher.row(row) for row in range(rows)]
+    terms, weights = (np.concatenate([pair[at] for pair in pairs]) for at in (0, 1))
+    return Sparse(np.cumsum([0, *(len(pair[0]) for pair in pairs)]), terms, weights, dim)
+
+
+def best(queries: Sparse, rows: Sparse, k: int, allowed: Mask | None = None) -> TopK:
+    """The oracle: rows that share no term with the query are not found."""
+    top = exact_sparse(queries, rows, k, allowed)
+    met = top.scores > 0
+    return TopK(np.where(met, top.rows, -1), np.where(met, top.scores, -np.inf).astype(np.float32))
+
+
+def assert_same(found: TopK, expected: TopK) -> None:
+    assert found.rows.tolist() == expected.rows.tolist()
+    assert found.scores.tolist() == expected.scores.tolist()
+
+
+@pytest.mark.parametrize(("field", "config"), FIELDS)
+@pytest.mark.parametrize("ties", [False, True])
+@pytest.mark.parametrize("rows", [1, 70, 2000])
+def test_exact_search_is_the_oracle(tmp_path: Path, field: Field, config: SparseConfig, ties: bool, rows: int) -> None:
+    random = np.random.default_rng(rows)
+    docs, queries = drawn(random, rows, 30, ties=ties), drawn(random, 40, 20, ties=ties)
+    lens = lens_of(field, config)
+    searcher = lens.searcher([build(lens, docs, tmp_path / "p")], [None])
+    kept = held(searcher, rows)
+    np.testing.assert_array_equal(kept.terms, docs.terms)
+    np.testing.assert_allclose(kept.weights, np.ones(len(docs.terms)) if field == "bag" else docs.weights, atol=0.05)
+    for k in (1, 10, rows + 5):
+        assert_same(searcher.search(encoded(queries), k, exact=True), best(queries, kept, k))
+        for share in (0.5, 0.02):
+            allowed = random.random(rows) < share
+            assert_same(searcher.search(encoded(queries), k, allowed, params=EXACT), best(queries, kept, k, allowed))
+
+
+def test_weights_of_eight_bits_are_near(tmp_path: Path) -> None:
+    docs = drawn(np.random.default_rng(0), 200, 30)
+    searcher = lens_of("sparse").searcher([build(lens_of("sparse"), docs, tmp_path / "p")], [None])
+    kept = held(searcher, 200)
+    most = np.maximum.reduceat(docs.weights, docs.indptr[:-1][np.diff(docs.indptr) > 0])
+    lengths = np.diff(docs.indptr)[np.diff(docs.indptr) > 0]
+    assert (np.abs(kept.weights - docs.weights) <= np.repeat(most, lengths) / 255 * 1.001).all()
+    assert (kept.weights > 0).all()
+
+
+def test_scores_by_hand(tmp_path: Path) -> None:
+    docs = sparse([{1: 2.0, 3: 1.0}, {3: 4.0}, {}, {2: 1.0}])
+    queries = sparse([{1: 1.0, 3: 0.5}, {9: 1.0}, {}])
+    scores_of: dict[Field, dict[int, float]] = {"sparse": {0: 2.5, 1: 2.0}, "bag": {0: 1.5, 1: 0.5}}
+    for field, expected in scores_of.items():
+        lens = lens_of(field)
+        searcher = lens.searcher([build(lens, docs, tmp_path / field)], [None])
+        top = searcher.search(encoded(queries), 3)
+        assert top.rows.tolist() == [[0, 1, -1], [-1] * 3, [-1] * 3]
+        assert top.scores[0, :2].tolist() == pytest.approx(list(expected.values()), rel=1e-2)
+        scores = searcher.score(encoded(queries), np.array([[3, 1, -1], [0, 1, 2], [0, -1, -1]]))
+        assert scores[0].tolist() == pytest.approx([0, expected[1], -np.inf], rel=1e-2)
+        assert scores[1].tolist() == [0, 0, 0]
+        assert isinstance(searcher, RowScorer)
+
+
+def test_a_query_as_weights_and_as_a_bag(tmp_path: Path) -> None:
+    random = np.random.default_rng(5)
+    docs, queries = drawn(random, 300, 20), drawn(random, 20, 10)
+    for field in ("sparse", "bag"):
+        lens = lens_of(field)
+        searcher = lens.searcher([build(lens, docs, tmp_path / field)], [None])
+        kept = held(searcher, 300)
+        assert_same(searcher.search(encoded(queries), 9, params=SparseParams(query="bag")), best(as_bag(queries), kept, 9))
+        assert_same(searcher.search(encoded(queries), 9), best(queries, kept, 9))
+
+
+@pytest.mark.parametrize(("field", "config"), FIELDS)
+def test_parts_and_merges_answer_as_one_build(tmp_path: Path, field: Field, config: SparseConfig) -> None:
+    random = np.random.default_rng(7)
+    docs, queries = drawn(random, 900, 30), drawn(random, 30, 20)
+    lens = lens_of(field, config)
+    cuts = [0, 200, 201, 900]
+    spans = [np.arange(first, last) for first, last in pairwise(cuts)]
+    parts = [build(lens, docs.take(span), tmp_path / str(number)) for number, span in enumerate(spans)]
+    live = random.random(900) < 0.7
+    masks = [live[span] for span in spans]
+    kept = np.flatnonzero(live)
+    lens.merge(parts, masks, tmp_path / "merged")
+    build(lens, docs.take(kept), tmp_path / "fresh")
+    for file in sorted(path.name for path in (tmp_path / "fresh").iterdir()):
+        assert (tmp_path / "merged" / file).read_bytes() == (tmp_path / "fresh" / file).read_bytes(), file
+    fresh = lens.searcher([lens.open(tmp_path / "fresh")], [None])
+    together = lens.searcher(parts, masks)
+    for params in (EXACT, None):
+        expected = fresh.search(encoded(queries), 10, params=params)
+        found = together.search(encoded(queries), 10, params=params)
+        assert (
+            np.where(found.rows >= 0, found.rows, 0).tolist() == np.where(expected.rows >= 0, kept[expected.rows], 0).tolist()
+        )
+        assert found.scores.tolist() == expected.scores.tolist()
+
+
+@pytest.mark.parametrize(("field", "config"), FIELDS)
+def test_nothing_at_all(tmp_path: Path, field: Field, config: SparseConfig) -> None:
+    lens = lens_of(field, config)
+    queries = encoded(drawn(np.random.default_rng(1), 3, 5))
+    assert (lens.searcher([], []).search(queries, 4).rows == -1).all()
+    empty = build(lens, sparse([{}, {}, {}]), tmp_path / "empty")
+    assert (lens.searcher([empty], [None]).search(queries, 4).rows == -1).all()
+    lens.merge([empty], [np.zeros(3, np.bool_)], tmp_path / "none")
+    assert len(lens.open(tmp_path / "none")) == 0
+    dead = build(lens, drawn(np.random.default_rng(2), 30, 10), tmp_path / "dead")
+    assert (lens.searcher([dead], [np.zeros(30, np.bool_)]).search(queries, 4).rows == -1).all()
+
+
+def skewed(random: np.random.Generator, rows: int, dim: int, terms: int) -> Sparse:
+    """Rows with terms in common by topic, as those of real texts."""
+    topics = [random.choice(dim, 4 * terms, replace=False) for _ in range(12)]
+    found = []
+    for _ in range(rows):
+        chosen = np.unique(np.concatenate([random.choice(topics[random.integers(12)], terms), random.choice(dim, terms // 4)]))
+        found.append(dict(zip(chosen.tolist(), (random.gamma(1.5, 1, len(chosen)) + 0.01).tolist(), strict=True)))
+    return sparse(found, dim)
+
+
+def test_approximate_search_finds_nearly_all_and_scores_exactly(tmp_path: Path) -> None:
+    random = np.random.default_rng(3)
+    docs, queries = skewed(random, 4000, 2000, 80), skewed(random, 40, 2000, 80)
+    lens = lens_of("sparse")
+    searcher = lens.searcher([build(lens, docs, tmp_path / "p")], [None])
+    exact = searcher.search(encoded(queries), 10, exact=True)
+    recall = {}
+    for terms, candidates in ((4, 20), (40, 200), (1000, 4000)):
+        found = searcher.search(encoded(queries), 10, params=SparseParams(terms=terms, candidates=candidates))
+        assert found.scores.tolist() == searcher.score(encoded(queries), found.rows).tolist()
+        shared = [len(set(mine) & set(theirs)) for mine, theirs in zip(found.rows.tolist(), exact.rows.tolist(), strict=True)]
+        recall[terms] = np.mean(shared) / 10
+    assert recall[4] < recall[40] <= recall[1000] == 1
+    assert recall[40] > 0.8
+
+
+def test_a_filter_never_costs_results(tmp_path: Path) -> None:
+    random = np.random.default_rng(4)
+    docs, queries = skewed(random, 3000, 1000, 60), skewed(random, 10, 1000, 60)
+    lens = lens_of("sparse")
+    searcher = lens.searcher([build(lens, docs, tmp_path / "p")], [None])
+    for share in (0.9, 0.1, 0.004):
+        allowed = random.random(3000) < share
+        found = searcher.search(encoded(queries), 10, allowed, params=SparseParams(terms=5, candidates=12))
+        complete = best(queries, held(searcher, 3000, 1000), 10, allowed)
+        assert ((found.rows >= 0).sum(axis=1) == (complete.rows >= 0).sum(axis=1)).all()
+        assert all(allowed[row] for row in found.rows.ravel() if row >= 0)
+
+
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_any_rows_and_queries(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
+    weights = st.floats(0, 100, width=32, allow_subnormal=False)
+    rows = st.lists(st.dictionaries(st.integers(0, 19), weights, max_size=8), max_size=90)
+    docs, queries = sparse(data.draw(rows), 20), sparse(data.draw(rows)[:5], 20)
+    field, config = data.draw(st.sampled_from(FIELDS))
+    lens = lens_of(field, config)
+    searcher = lens.searcher([build(lens, docs, tmp_path_factory.mktemp("any") / "p")], [None])
+    if not len(docs):
+        return
+    k = data.draw(st.integers(1, 12))
+    expected = best(queries, held(searcher, len(docs), 20), k)
+    assert_same(searcher.search(encoded(queries), k, exact=True), expected)
+
+
+def test_a_vocabulary_of_a_quarter_million(tmp_path: Path) -> None:
+    random = np.random.default_rng(8)
+    rows = [{int(term): 1.0 + term % 3 for term in random.choice(250_002, 20, replace=False)} for _ in range(200)]
+    docs = sparse(rows, 250_002)
+    for field in ("lexical", "bag"):
+        lens = lens_of(field)
+        searcher = lens.searcher([build(lens, docs, tmp_path / field)], [None])
+        top = searcher.search(encoded(docs), 1)
+        assert top.rows[:, 0].tolist() == list(range(200))
+
+
+def test_figures_tell_of_rows_without_terms(tmp_path: Path) -> None:
+    lens = lens_of("sparse")
+    part = build(lens, sparse([{1: 1.0, 2: 1.0}, {1: 2.0}, {}]), tmp_path / "p")
+    figures = lens.figures([part])
+    assert (figures["rows"], figures["postings"], figures["terms used"], figures["rows without any term"]) == (3, 3, 2, 1)
+    assert "advice" not in figures
+    collapsed = lens.figures([build(lens, sparse([{1: 1.0}, {}, {}]), tmp_path / "q")])
+    assert "collapsed" in collapsed["advice"]
+    assert lens.figures([]) == {"rows": 0}
+
+
+@pytest.mark.parametrize(
+    ("rows", "complaint"),
+    [
+        (
+            Sparse(np.array([0, 1]), np.array([3], np.int32), np.array([-1], np.float32), DIM),
+            "document 0 .* weight -1.0 for term 3",
+        ),
+        (Sparse(np.array([0, 1]), np.array([3], np.int32), np.array([np.nan], np.float32), DIM), "weight nan"),
+        (Sparse(np.array([0, 1]), np.array([3], np.int32), np.array([np.inf], np.float32), DIM), "weight inf"),
+        (Sparse(np.array([0, 0, 1]), np.array([DIM], np.int32), np.array([1], np.float32), DIM), "document 1 .* term 300"),
+        (Sparse(np.array([0, 1]), np.array([-1], np.int32), np.array([1], np.float32), DIM), "term -1"),
+        (Sparse(np.array([0, 2]), np.array([3, 3], np.int32), np.ones(2, np.float32), DIM), "each once, ascending"),
+    ],
+)
+def test_rows_that_no_score_can_be_made_of(tmp_path: Path, rows: Sparse, complaint: str) -> None:
+    with pytest.raises(BadInput, match=complaint):
+        lens_of("sparse").build(encoded(rows), tmp_path / "bad")
+    searcher = lens_of("sparse").searcher([build(lens_of("sparse"), sparse([{1: 1.0}]), tmp_path / "p")], [None])
+    with pytest.raises(BadInput, match=complaint.replace("document", "query")):
+        searcher.search(encoded(rows), 3)
+
+
+def test_a_query_over_another_vocabulary(tmp_path: Path) -> None:
+    searcher = lens_of("sparse").searcher([build(lens_of("sparse"), sparse([{1: 1.0}]), tmp_path / "p")], [None])
+    with pytest.raises(BadInput, match="over 20 dimensions; expected 300"):
+        searcher.search(encoded(sparse([{1: 1.0}], 20)), 3)
+    with pytest.raises(BadInput, match="row is 1; expected 0 to 0"):
+        searcher.row(1)
+
+
+def test_params_are_checked_and_never_stick() -> None:
+    assert parse_params('{"query": "bag", "terms": 9}') == SparseParams(query="bag", terms=9)
+    for text in ("[]", "{", '{"probes": 1}', '{"terms": 0}', '{"candidates": 1.5}', '{"query": "x"}', '{"method": "x"}'):
+        with pytest.raises(BadInput):
+            parse_params(text)
+    assert default_params(EXACT, 10, 10**6).terms == 0
+    assert default_params(SparseParams(), 10, 1000) == default_params(SparseParams(), 10, 1000)
+    assert default_params(SparseParams(candidates=3), 10, 1000).candidates == 10  # k rows are asked for
