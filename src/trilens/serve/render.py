@@ -66,13 +66,11 @@ def print_hits(hits: Sequence[Hit], console: Console) -> None:
 
 
 def scores_line(hit: Hit) -> str:
-    """The score, and where it comes from if several lenses made it."""
-    lenses = " · ".join(f"{name} {seen.score:.4f} (#{seen.rank})" for name, seen in hit.by_lens.items())
-    return (
-        lenses
-        if len(hit.by_lens) == 1 and hit.rank == next(iter(hit.by_lens.values())).rank
-        else f"fused {hit.score:.4f} = {lenses}"
-    )
+    """The score, and where it comes from if several lenses made it; the lens that alone decided comes first."""
+    deciding = [name for name, seen in hit.by_lens.items() if (seen.score, seen.rank) == (hit.score, hit.rank)]
+    order = sorted(hit.by_lens, key=lambda name: name not in deciding)
+    lenses = " · ".join(f"{name} {hit.by_lens[name].score:.4f} (#{hit.by_lens[name].rank})" for name in order)
+    return lenses if deciding else f"fused {hit.score:.4f} = {lenses}"
 
 
 def side_by_side(columns: Mapping[str, Sequence[Hit]]) -> Table:
