@@ -64,7 +64,7 @@ def index(
     centroids: Annotated[
         int | None,
         typer.Option(
-            help="Multi: twice as many as it takes by itself find more, more slowly.  [default: by size]", show_default=False
+            help="Multi: how many centroids token vectors are coded by.  [default: by size]", show_default=False
         ),
     ] = None,
     pool: Annotated[
