@@ -109,6 +109,11 @@ def test_late_search_of_nothing(tokens_only: Collection) -> None:
     assert tokens_only.search(["!!!"], 3, rerank="sparse") == [[]]
 
 
+def test_only_lenses_over_the_same_vocabulary_take_bags(collection: Collection) -> None:
+    with pytest.raises(BadInput, match="'lexical' takes no bag of tokens"):
+        collection.search(["cat"], lenses=["lexical"], params={"lexical": SparseParams(query="bag")})
+
+
 def test_a_head_that_was_not_chosen(tokens_only: Collection) -> None:
     with pytest.raises(BadInput, match="no lens 'dense'"):
         tokens_only.search(["cat"], 3, rerank="dense")

@@ -20,7 +20,7 @@ from trilens.index.lens import Lens, SharesNothing
 from trilens.index.multi import MultiLens
 from trilens.index.sparse import SparseLens
 from trilens.index.sparse_params import SparseParams
-from trilens.store.config import HEADS, CollectionConfig
+from trilens.store.config import CollectionConfig
 
 
 class ModelEncoder:
@@ -153,9 +153,8 @@ class Lenses:
         return self._lenses[name]
 
     def late_head(self, name: str) -> Head | None:
-        """The head that makes a lens which is not in the collection, if its model was chosen with it."""
-        head = HEADS.get(name)
-        return head if name not in self._lenses and head in self._heads else None
+        """The head that makes a lens which is not in the collection, if another lens needs that head as well."""
+        return next((head for head in self._heads if head == name and name not in self._lenses), None)
 
     def encode_queries(
         self, names: Sequence[str], texts: list[str], params: Mapping[str, Any] | None = None
@@ -179,6 +178,8 @@ class Lenses:
     def _query_encoder(self, name: str, params: Any | None) -> Encoder:
         """The token index holds bags of tokens, but is asked with the weights of the model unless the params say otherwise."""
         if isinstance(params, SparseParams) and params.query == "bag":
+            if name not in ("sparse", "tokens"):
+                raise BadInput(f"lens {name!r} takes no bag of tokens; expected query weights, or lens sparse or tokens")
             return self._bags
         return HeadEncoder(self.model, ("sparse",)) if name == "tokens" else self[name].encoder
 
