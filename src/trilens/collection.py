@@ -125,9 +125,7 @@ class Collection:
         """
         return align_document(self.snapshot, self._lenses, query, _require_id(doc_id), params)
 
-    def explain(
-        self, query: str, doc_id: str, lens: str = "sparse", params: SparseParams | None = None
-    ) -> TermExplanation:
+    def explain(self, query: str, doc_id: str, lens: str = "sparse", params: SparseParams | None = None) -> TermExplanation:
         """Why a sparse lens gives a document its score: the terms that its best passage shares with the query."""
         return explain_terms(self.snapshot, self._lenses, lens, query, _require_id(doc_id), params)
 

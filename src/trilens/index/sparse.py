@@ -1,6 +1,6 @@
 """The sparse lenses: weighted terms of a vocabulary, compared by inner product.
 
-The same structure serves vectors over a model's whole vocabulary ("sparse"), weights of a text's own tokens ("lexical") and bags
+The same lens serves vectors over a model's whole vocabulary ("sparse"), weights of a text's own tokens ("lexical") and bags
 of tokens without weights ("bag"), which need no model at all. A search adds up bounds for all rows and scores the best of them
 from the rows themselves (kernels/sparse_search.py), so a score never depends on how its row was found.
 """

@@ -70,15 +70,14 @@ def fill_bags(indptr: Ints, terms: Terms, lists: Ints, columns: Ints, list_ptr: 
 @inline_kernel
 def next_row(row: int, gaps: Bytes, at: int) -> tuple[int, int]:
     """The row after `row` in a list whose next gap is at `at`, and where the one after that is."""
-    byte = np.int64(gaps[at])
-    row += byte & 127
-    shift = 7
+    byte = np.int64(gaps[at])  # int() of a byte would be unsigned to the compiler
+    gap, shift = byte & 127, 7
     while byte > 127:
         at += 1
         byte = np.int64(gaps[at])
-        row += (byte & 127) << shift
+        gap += (byte & 127) << shift
         shift += 7
-    return row, at + 1
+    return row + int(gap), at + 1
 
 
 @kernel

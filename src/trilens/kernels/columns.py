@@ -48,7 +48,9 @@ def add_columns(
             address = _element(context, builder, signature.args[2], columns, builder.add(begin, offset), BLOCKS)
             codes = builder.load(address, align=1)
             indexes = (builder.and_(codes, low), builder.lshr(codes, up))
-            halves = [builder.add(total, _look_up_all(builder, table, some)) for total, some in zip(halves, indexes, strict=True)]
+            halves = [
+                builder.add(total, _look_up_all(builder, table, some)) for total, some in zip(halves, indexes, strict=True)
+            ]
         row = builder.add(first, builder.mul(block, LONG(BLOCK)))
         for piece in range(BLOCK // CHUNK):
             total = _half(builder, halves[piece * CHUNK // BLOCK_BYTES], piece * CHUNK % BLOCK_BYTES)

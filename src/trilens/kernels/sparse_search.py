@@ -1,7 +1,7 @@
 """Top-k by inner product over lists and columns: bound every row cheaply, and score the few that can matter.
 
-The query's terms add up, in whole numbers of 16 bits, at least what each row scores: columns 64 rows at a time, lists posting by
-posting. Then the rows are scored term by term from the rows themselves, the most promising first, until no bound is left above
+The query's terms add up, in whole numbers of 16 bits, at least what each row scores: columns 64 rows at a time, lists one by
+one. Then the rows are scored term by term from the rows themselves, the most promising first, until no bound is left above
 the k-th score. So the answer is exact, and a score never depends on how its row was found. An approximate search reads only the
 heaviest terms of the query, and scores a fixed number of rows.
 """
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trilens.kernels.columns import BLOCK_BYTES, LEVELS, TOGETHER, add_columns
-from trilens.kernels.compile import inline_kernel, kernel
+from trilens.kernels.compile import kernel
 from trilens.kernels.sparse import fetch_row, score_row
 from trilens.kernels.sparse_lists import SHARES, WINDOW
 from trilens.kernels.topk import offer
@@ -62,7 +62,7 @@ def heaviest(weights: Floats, n: int) -> Mask:
     if n == 0 or n >= len(weights):
         return np.ones(len(weights), np.bool_)
     limit = np.partition(weights, len(weights) - n)[len(weights) - n]
-    chosen = weights > limit
+    chosen: Mask = weights > limit
     equal = n - chosen.sum()
     for i in range(len(weights)):
         if weights[i] == limit and equal > 0:
@@ -118,9 +118,7 @@ def fill_tables(columns: Ints, gains: Gains, tops: Bytes, tables: Bytes, shifts:
 
 
 @kernel
-def add_columns_of(
-    window: int, found: Ints, tables: Bytes, shifts: Ints, columns: Bytes, width: int, sums: Sums
-) -> None:
+def add_columns_of(window: int, found: Ints, tables: Bytes, shifts: Ints, columns: Bytes, width: int, sums: Sums) -> None:
     """Add to the sums of one window what the columns give its rows; each column is `width` bytes wide."""
     first_byte = window * WINDOW // 2
     blocks = min(WINDOW // 2, width - first_byte) // BLOCK_BYTES
@@ -340,7 +338,7 @@ def search(
 
     Query q has the terms and weights query_ptr[q]:query_ptr[q + 1]. `read` is the number of its terms that an
     approximate search reads before it scores `candidates` rows; 0 for an exact one. `allowed` is per row, and counts only if
-    `filtered`. Rows are offered as first_row + row. `query`, a weight per term of the vocabulary, is zero on entry and on return.
+    `filtered`. Rows are offered as first_row + row. `query`, a weight per term of the vocabulary, is zero before and after.
     `places` tells where each term of the vocabulary is.
     """
     count = len(part.indptr) - 1

@@ -63,9 +63,7 @@ def index(
     ] = None,
     centroids: Annotated[
         int | None,
-        typer.Option(
-            help="Multi: how many centroids token vectors are coded by.  [default: by size]", show_default=False
-        ),
+        typer.Option(help="Multi: how many centroids token vectors are coded by.  [default: by size]", show_default=False),
     ] = None,
     pool: Annotated[
         int | None, typer.Option(help="Multi: one vector for so many tokens.  [default: 1]", show_default=False)
