@@ -128,14 +128,34 @@ def frontier(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return kept
 
 
-TABLES: dict[str, Callable[[], str]] = {"quality": quality, "bm25": bm25, "multi": multi, "store": store}
+def growth() -> str:
+    """The multi lens with its own choice of parameters as a collection grows."""
+    header = ["multi lens, default, one thread", "documents", "tokens", "recall@10", "ms per query", "times the half"]
+    grown = {key[:2]: found[0] for key, found in multi_runs().items() if key[2:] == (1, "trilens", "default")}
+    lines = []
+    for (corpus, documents), row in sorted(grown.items()):
+        half = next((grown[corpus, size] for size in (documents // 2,) if (corpus, size) in grown), None)
+        times = f"{row['ms_median'] / half['ms_median']:.2f}" if half else ""
+        numbers = [f"{documents:,}", f"{row['tokens']:,}", f"{row['recall_at_10']:.3f}", f"{row['ms_median']:.2f}", times]
+        lines.append([corpus, *numbers])
+    return markdown(header, lines)
+
+
+# Each table with the results that it is made from.
+TABLES: dict[str, tuple[str, Callable[[], str]]] = {
+    "quality": ("quality", quality),
+    "bm25": ("bm25", bm25),
+    "multi": ("multi", multi),
+    "growth": ("multi", growth),
+    "store": ("store", store),
+}
 
 
 def fill(text: str) -> str:
     """The README with every table made anew."""
-    for name, make in TABLES.items():
+    for name, (chapter, make) in TABLES.items():
         start, end = f"<!-- table: {name} -->", f"<!-- end: {name} -->"
-        if start in text and (RESULTS / f"{name}.jsonl").exists():
+        if start in text and (RESULTS / f"{chapter}.jsonl").exists():
             before, _, rest = text.partition(start)
             text = f"{before}{start}\n{make()}\n{end}{rest.partition(end)[2]}"
     return text
