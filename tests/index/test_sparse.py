@@ -305,3 +305,82 @@ def test_params_are_checked_and_never_stick() -> None:
     assert default_params(EXACT, 10, 10**6).terms == 0
     assert default_params(SparseParams(), 10, 1000) == default_params(SparseParams(), 10, 1000)
     assert default_params(SparseParams(candidates=3), 10, 1000).candidates == 10  # k rows are asked for
+
+
+def test_rows_of_several_windows(tmp_path: Path) -> None:
+    random = np.random.default_rng(11)
+    rows, dim = 70_000, 50
+    held_terms = random.random((rows, dim)) < np.geomspace(0.4, 0.001, dim)
+    weights = random.choice([0.5, 1.0, 1.5, 2.5], int(held_terms.sum())).astype(np.float32)
+    indptr = np.concatenate([[0], np.cumsum(held_terms.sum(axis=1))])
+    docs = Sparse(indptr, np.nonzero(held_terms)[1].astype(np.int32), weights, dim)
+    queries = drawn(random, 12, 15, dim)
+    for field in ("sparse", "bag"):
+        lens = lens_of(field, SparseConfig(weights="float32"))
+        searcher = lens.searcher([build(lens, docs, tmp_path / field)], [None])
+        kept = as_bag(docs) if field == "bag" else docs
+        allowed = random.random(rows) < 0.5
+        assert_same(searcher.search(encoded(queries), 20, exact=True), best(queries, kept, 20))
+        assert_same(searcher.search(encoded(queries), 20, allowed, exact=True), best(queries, kept, 20, allowed))
+        assert searcher.row(69_999)[0].tolist() == docs.terms[docs.indptr[-2] :].tolist()
+
+
+def test_a_query_of_very_many_terms(tmp_path: Path) -> None:
+    random = np.random.default_rng(12)
+    dim = 30_000
+    full = sparse([{term: float(weight) for term, weight in enumerate(random.gamma(2, 1, dim))}], dim)
+    few = drawn(random, 300, 40, dim)  # most terms of the query are in no row
+    many = sparse([{int(term): 1.0 for term in random.choice(dim, 500, replace=False)} for _ in range(300)], dim)
+    for name, docs in (("few", few), ("many", many)):
+        lens = lens_of("sparse")
+        searcher = lens.searcher([build(lens, docs, tmp_path / name)], [None])
+        assert_same(searcher.search(encoded(full), 10, exact=True), best(full, held(searcher, 300, dim), 10))
+        few_terms = searcher.search(encoded(full), 10, params=SparseParams(terms=50, candidates=20))
+        assert (few_terms.rows >= 0).all()
+
+
+def test_weights_of_all_sizes(tmp_path: Path) -> None:
+    random = np.random.default_rng(13)
+    rows = [{int(t): float(10.0 ** random.uniform(-30, 15)) for t in random.choice(40, 12, replace=False)} for _ in range(400)]
+    docs, queries = sparse(rows, 40), sparse([{t: float(10.0 ** random.uniform(-12, 12)) for t in range(40)}] * 3, 40)
+    for kind in ("uint8", "float32"):
+        lens = lens_of("sparse", SparseConfig(weights="uint8" if kind == "uint8" else "float32"))
+        searcher = lens.searcher([build(lens, docs, tmp_path / kind)], [None])
+        assert_same(searcher.search(encoded(queries), 7, exact=True), best(queries, held(searcher, 400, 40), 7))
+
+
+def test_equal_rows_of_several_parts_come_in_order(tmp_path: Path) -> None:
+    lens = lens_of("sparse")
+    parts = [build(lens, sparse([{1: 1.0, 2: 3.0}] * 100), tmp_path / str(number)) for number in range(3)]
+    top = lens.searcher(parts, [None] * 3).search(encoded(sparse([{1: 2.0, 2: 1.0}])), 150)
+    assert top.rows[0].tolist() == list(range(150))
+    assert len(set(top.scores[0].tolist())) == 1
+
+
+def test_terms_of_weight_zero_do_not_count(tmp_path: Path) -> None:
+    lens = lens_of("sparse")
+    searcher = lens.searcher([build(lens, sparse([{1: 0.0, 2: 1.0}, {1: 1.0}, {1: 0.0}]), tmp_path / "p")], [None])
+    assert searcher.row(0)[0].tolist() == [2] and searcher.row(2)[0].tolist() == []
+    top = searcher.search(encoded(sparse([{1: 1.0, 2: 0.0}, {1: 0.0}])), 3)
+    assert top.rows.tolist() == [[1, -1, -1], [-1, -1, -1]]
+
+
+def test_a_search_leaves_no_trace(tmp_path: Path) -> None:
+    random = np.random.default_rng(14)
+    docs, queries = skewed(random, 2000, 500, 40), skewed(random, 6, 500, 40)
+    lens = lens_of("sparse")
+    searcher = lens.searcher([build(lens, docs, tmp_path / "p")], [None])
+    before = searcher.search(encoded(queries), 10)
+    for params in (EXACT, SparseParams(terms=3, candidates=11), SparseParams(query="bag")):
+        searcher.search(encoded(queries), 3, random.random(2000) < 0.1, params=params)
+        searcher.score(encoded(queries), random.integers(-1, 2000, (6, 9)), params)
+    assert_same(searcher.search(encoded(queries), 10), before)
+    one_by_one = [searcher.search(encoded(queries.take(np.array([i]))), 10) for i in range(6)]
+    assert np.concatenate([top.rows for top in one_by_one]).tolist() == before.rows.tolist()
+
+
+def test_a_bag_takes_few_bytes(tmp_path: Path) -> None:
+    docs = drawn(np.random.default_rng(15), 5000, 30)
+    part = build(lens_of("bag"), docs, tmp_path / "p")
+    assert not (tmp_path / "p" / "codes.npy").exists()
+    assert part.size < 2 * part.postings

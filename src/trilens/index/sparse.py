@@ -1,12 +1,11 @@
 """The sparse lenses: weighted terms of a vocabulary, compared by inner product.
 
-The same lens serves vectors over a model's whole vocabulary ("sparse"), weights of a text's own tokens ("lexical") and bags
-of tokens without weights ("bag"), which need no model at all. A search adds up bounds for all rows and scores the best of them
-from the rows themselves (kernels/sparse_search.py), so a score never depends on how its row was found.
+The same lens serves vectors over a model's whole vocabulary ("sparse"), weights of a text's own tokens ("lexical") and bags of
+tokens without weights ("bag"), which need no model at all. A search adds up bounds for all rows and scores the best of them by
+the rows themselves (kernels/sparse_search.py), so a score never depends on how its row was found.
 """
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -129,20 +128,22 @@ class SparseSearcher:
         asked = self.query(queries, params)
         heaps = Heaps(len(asked), k)
         chosen = EXACT if exact else params or CHOSEN
-        with self._blank(asked.dim) as query:
-            for i, part in enumerate(self._parts):
-                first_row = self._first_rows[i]
-                mask = self._live[i] if allowed is None else allowed[first_row : first_row + len(part)]
-                part.offer(asked, default_params(chosen, k, len(part)), mask, first_row, query, heaps)
+        query = self._take_blank(asked.dim)
+        for i, part in enumerate(self._parts):
+            first_row = self._first_rows[i]
+            mask = self._live[i] if allowed is None else allowed[first_row : first_row + len(part)]
+            part.offer(asked, default_params(chosen, k, len(part)), mask, first_row, query, heaps)
+        self._blanks.append(query)
         return heaps.sorted()
 
     def score(self, queries: Encoded, rows: NDArray[np.int64], params: SparseParams | None = None) -> Floats:
         """The exact scores of the rows (queries, n) of each query, 0 where they share no term; -inf where a row is -1."""
         asked = self.query(queries, params)
         scores = np.full(rows.shape, -np.inf, np.float32)
-        with self._blank(asked.dim) as query:
-            for first_row, part in zip(self._first_rows[:-1], self._parts, strict=True):
-                part.score(asked, rows, first_row, query, scores)
+        query = self._take_blank(asked.dim)
+        for first_row, part in zip(self._first_rows[:-1], self._parts, strict=True):
+            part.score(asked, rows, first_row, query, scores)
+        self._blanks.append(query)
         return scores
 
     def row(self, row: int) -> tuple[NDArray[np.int32], Floats]:
@@ -152,12 +153,12 @@ class SparseSearcher:
         i = int(np.searchsorted(self._first_rows, row, side="right")) - 1
         return self._parts[i].row(row - self._first_rows[i])
 
-    @contextmanager
-    def _blank(self, dim: int) -> Iterator[Floats]:
+    def _take_blank(self, dim: int) -> Floats:
         """A zero for each term, which is handed back as it was: clearing a large vocabulary takes longer than many searches."""
-        blank = self._blanks.pop() if self._blanks else np.zeros(dim, np.float32)
-        yield blank
-        self._blanks.append(blank)
+        try:
+            return self._blanks.pop()
+        except IndexError:
+            return np.zeros(dim, np.float32)
 
 
 def require_sound(rows: Sparse, kind: str) -> None:

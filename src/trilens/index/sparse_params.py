@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import dataclass, fields
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from trilens.errors import BadInput
 
@@ -36,8 +36,7 @@ class SparseParams:
                 raise BadInput(f"{name} is {value!r}; expected a whole number, at least 1")
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(NamedTuple):
     """`SparseParams` in which everything is chosen; `terms` is 0 for an exact search."""
 
     terms: int

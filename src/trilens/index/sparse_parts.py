@@ -20,7 +20,8 @@ from trilens.kernels import bags
 from trilens.kernels import sparse as kernels
 from trilens.kernels import sparse_lists as lists
 from trilens.kernels.columns import BLOCK, BLOCK_BYTES
-from trilens.kernels.sparse_search import FIRST_COLUMN, NOWHERE, Arrays, search
+from trilens.kernels.sparse_bounds import FIRST_COLUMN, NOWHERE, Arrays
+from trilens.kernels.sparse_search import search
 from trilens.represent import Sparse
 from trilens.represent.arrays import create_array, open_array, save_arrays
 
@@ -76,6 +77,8 @@ class WeightedPart:
     """Rows of terms with weights."""
 
     dim: int
+    list_terms: Terms
+    column_terms: Terms
     arrays: Arrays
 
     def __len__(self) -> int:
@@ -94,19 +97,19 @@ class WeightedPart:
     @property
     def used(self) -> Terms:
         """See `SparsePart`."""
-        return np.concatenate([self.arrays.list_terms, self.arrays.column_terms])
+        return np.concatenate([self.list_terms, self.column_terms])
 
     @property
     def size(self) -> int:
         """See `SparsePart`."""
-        return sum(array.nbytes for array in self.arrays)
+        return sum(array.nbytes for array in (self.list_terms, self.column_terms, *self.arrays))
 
     @cached_property
     def _places(self) -> Terms:
         """Where each term of the vocabulary is; a segment of few rows would be smaller than this, so it is not on disk."""
         places = np.full(self.dim, NOWHERE, np.int32)
-        places[self.arrays.list_terms] = np.arange(len(self.arrays.list_terms))
-        places[self.arrays.column_terms] = FIRST_COLUMN - np.arange(len(self.arrays.column_terms))
+        places[self.list_terms] = np.arange(len(self.list_terms))
+        places[self.column_terms] = FIRST_COLUMN - np.arange(len(self.column_terms))
         return places
 
     def offer(self, asked: Sparse, settings: Settings, mask: Mask | None, first_row: int, query: Floats, heaps: Heaps) -> None:
@@ -158,7 +161,9 @@ class WeightedPart:
     @staticmethod
     def open(folder: Path) -> "WeightedPart":
         """Map a part."""
-        return WeightedPart(int(open_array(folder, "dim")), Arrays(*(open_array(folder, name) for name in Arrays._fields)))
+        list_terms, column_terms = (open_array(folder, name) for name in ("list_terms", "column_terms"))
+        arrays = Arrays(*(open_array(folder, name) for name in Arrays._fields))
+        return WeightedPart(int(open_array(folder, "dim")), list_terms, column_terms, arrays)
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -1,10 +1,11 @@
 """Columns: the weights of one term in all rows, four bits each, added to the sums of 64 rows at a time.
 
 A weight is one of 16 levels, 0 where a row does not hold the term. Byte i of a block of 32 has the level of its row i in the
-lower bits and of its row 32 + i in the upper. Four columns are added up in bytes before they go to the sums in 16 bits, so a
-query's share of each level is looked up in a table of bytes (as in "Cache locality is not enough", André et al. 2015).
+lower bits and of its row 32 + i in the upper. Up to eight columns are added up in bytes before they go to the sums in 16 bits,
+so a query's share of each level is looked up in a table of bytes (as in "Cache locality is not enough", André et al. 2015).
 """
 
+from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
@@ -16,52 +17,57 @@ from trilens.kernels.lanes import BYTE, CHUNK, CODES, INT, LONG, SHORT, SHORTS, 
 BLOCK = 64  # rows
 BLOCK_BYTES = BLOCK // 2
 LEVELS = 16
-TOGETHER = 4  # columns
+MOST_TOGETHER = 8  # columns
 
 BLOCKS = ir.VectorType(BYTE, BLOCK_BYTES)
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def add_columns(
-    typing_context: Any, sums: Any, at: Any, columns: Any, starts: Any, tables: Any, shift: Any, blocks: Any
-) -> Any:
-    """sums[at + i] += (Σ_c tables[LEVELS c + level of row i in column c]) << shift, for the rows of so many blocks.
+def adder(together: int) -> Callable[..., None]:
+    """A function for kernels that adds so many columns at once:
 
-    The TOGETHER columns begin at columns[starts[c]]; `columns` and `tables` are flat bytes, `sums` of 16 bits. The sum over the
-    columns must fit into a byte.
+    add(sums, at, columns, starts, tables, shift, blocks)
+
+    does sums[at + i] += (Σ_c tables[LEVELS c + level of row i in column c]) << shift, for the rows of so many blocks. Column c
+    begins at columns[starts[c]]; `columns` and `tables` are flat bytes, `sums` of 16 bits. The sum over the columns must fit
+    into a byte.
     """
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        sums, first, columns, starts, tables, shift, blocks = arguments
-        places = context.make_array(signature.args[3])(context, builder, starts).data
-        begins = [builder.load(builder.gep(places, [LONG(c)])) for c in range(TOGETHER)]
-        levels = [
-            builder.load(_element(context, builder, signature.args[4], tables, LONG(LEVELS * c), CODES), align=1)
-            for c in range(TOGETHER)
-        ]
-        low, up = _splat(builder, BYTE(15), BLOCKS), _splat(builder, BYTE(4), BLOCKS)
-        unit = _splat(builder, builder.trunc(shift, SHORT), SHORTS)
-        block, _, close = _loop(builder, blocks, LONG(1), [])
-        offset = builder.mul(block, LONG(BLOCK_BYTES))
-        halves = [ir.Constant(BLOCKS, [0] * BLOCK_BYTES)] * 2
-        for begin, table in zip(begins, levels, strict=True):
-            address = _element(context, builder, signature.args[2], columns, builder.add(begin, offset), BLOCKS)
-            codes = builder.load(address, align=1)
-            indexes = (builder.and_(codes, low), builder.lshr(codes, up))
-            halves = [
-                builder.add(total, _look_up_all(builder, table, some)) for total, some in zip(halves, indexes, strict=True)
+    def add(typing_context: Any, sums: Any, at: Any, columns: Any, starts: Any, tables: Any, shift: Any, blocks: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            sums, first, columns, starts, tables, shift, blocks = arguments
+            places = context.make_array(signature.args[3])(context, builder, starts).data
+            begins = [builder.load(builder.gep(places, [LONG(c)])) for c in range(together)]
+            levels = [
+                builder.load(_element(context, builder, signature.args[4], tables, LONG(LEVELS * c), CODES), align=1)
+                for c in range(together)
             ]
-        row = builder.add(first, builder.mul(block, LONG(BLOCK)))
-        for piece in range(BLOCK // CHUNK):
-            total = _half(builder, halves[piece * CHUNK // BLOCK_BYTES], piece * CHUNK % BLOCK_BYTES)
-            place = builder.add(row, LONG(piece * CHUNK))
-            target = _element(context, builder, signature.args[0], sums, place, SHORTS)
-            more = builder.shl(builder.zext(total, SHORTS), unit)
-            builder.store(builder.add(builder.load(target, align=2), more), target, align=2)
-        close([])
-        return context.get_dummy_value()
+            low, up = _splat(builder, BYTE(15), BLOCKS), _splat(builder, BYTE(4), BLOCKS)
+            unit = _splat(builder, builder.trunc(shift, SHORT), SHORTS)
+            block, _, close = _loop(builder, blocks, LONG(1), [])
+            offset = builder.mul(block, LONG(BLOCK_BYTES))
+            lower, upper = [ir.Constant(BLOCKS, [0] * BLOCK_BYTES)] * 2
+            for begin, table in zip(begins, levels, strict=True):
+                address = _element(context, builder, signature.args[2], columns, builder.add(begin, offset), BLOCKS)
+                codes = builder.load(address, align=1)
+                lower = builder.add(lower, _look_up_all(builder, table, builder.and_(codes, low)))
+                upper = builder.add(upper, _look_up_all(builder, table, builder.lshr(codes, up)))
+            row = builder.add(first, builder.mul(block, LONG(BLOCK)))
+            for piece in range(BLOCK // CHUNK):
+                total = _half(builder, (lower, upper)[piece * CHUNK // BLOCK_BYTES], piece * CHUNK % BLOCK_BYTES)
+                place = builder.add(row, LONG(piece * CHUNK))
+                target = _element(context, builder, signature.args[0], sums, place, SHORTS)
+                more = builder.shl(builder.zext(total, SHORTS), unit)
+                builder.store(builder.add(builder.load(target, align=2), more), target, align=2)
+            close([])
+            return context.get_dummy_value()
 
-    return types.void(sums, types.int64, columns, starts, tables, types.int64, types.int64), generate
+        return types.void(sums, types.int64, columns, starts, tables, types.int64, types.int64), generate
+
+    add.__name__ = add.__qualname__ = f"add_{together}_columns"
+    return intrinsic(add)  # type: ignore[no-any-return]
+
+
+add_8_columns, add_4_columns, add_2_columns, add_1_columns = adder(8), adder(4), adder(2), adder(1)
 
 
 def _half(builder: Any, values: Any, start: int) -> Any:

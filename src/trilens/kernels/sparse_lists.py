@@ -1,6 +1,6 @@
 """Rows of weighted terms turned into lists and columns, which bound what a row can score.
 
-A term that few rows hold has a *list*, cut by windows of WINDOW rows: the places of its rows in the window (16 bits), and with
+A term that few rows hold has a *list*, cut by windows of WINDOW rows: the places of its rows in the window (16 bits), and for
 each the share of the term's highest weight that the row has, in 255ths, rounded up. A term that many rows hold has a *column*
 (kernels/columns.py), whose 15 levels are chosen among the same 255ths. Window w of list l is
 `list_ptr[w · lists + l]:list_ptr[w · lists + l + 1]`.
