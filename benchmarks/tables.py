@@ -12,6 +12,7 @@ from typing import Any
 
 from benchmarks.record import RESULTS, rows
 
+LEVELS = (0.90, 0.95, 0.99)  # of recall, at which approximate searches are compared
 THOROUGH = 0.98  # the recall that a search must be able to reach
 README = Path(__file__).parent.parent / "README.md"
 
@@ -141,12 +142,57 @@ def growth() -> str:
     return markdown(header, lines)
 
 
+def sparse() -> str:
+    """The sparse lens against each peer: exact ones as they are, others at their fastest for each recall."""
+    header = ["vectors over the vocabulary, one thread, k = 10", "documents", "terms each", "recall@10", "ms per query"]
+    header += ["trilens, same recall", "trilens is", "build seconds", "index MB"]
+    runs: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for row in rows("sparse"):
+        key = (row["shape"], row["system"])
+        if key not in runs or runs[key][0]["run"] != row["run"]:
+            runs[key] = []
+        runs[key].append(row)
+    lines: list[list[str]] = []
+    for shape in sorted({shape for shape, _ in runs}, reverse=True):
+        ours = runs[shape, "trilens"]
+        for (other, system), found in runs.items():
+            if other == shape and system != "trilens":
+                lines += [sparse_line(row, ours) for row in at_levels(found)]
+        lines += [sparse_line(row, []) for row in ours if row["parameters"].get("method") == "exact"]
+    return markdown(header, lines)
+
+
+def at_levels(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The fastest setting that reaches each recall that is compared at; one alone is as it is."""
+    if len(found) == 1:
+        return found
+    reached = [[row for row in found if row["recall_at_10"] >= level] for level in LEVELS]
+    return [min(some, key=lambda row: float(row["ms_median"])) for some in reached if some]
+
+
+def sparse_line(row: dict[str, Any], ours: list[dict[str, Any]]) -> list[str]:
+    """One setting beside the fastest of ours that finds as much."""
+    best = min((our["ms_median"] for our in ours if our["recall_at_10"] >= row["recall_at_10"]), default=None)
+    return [
+        f"{row['system']} {row['version']}" + (", exact" if row["system"] == "trilens" else ""),
+        f"{row['documents']:,}",
+        f"{row['index_bytes'] / row['bytes_per_posting'] / row['documents']:.0f}",
+        f"{row['recall_at_10']:.3f}",
+        f"{row['ms_median']:.2f}",
+        f"{best:.2f}" if best else "not reached" if ours else "",
+        f"{row['ms_median'] / best:.1f}× as fast" if best else "",
+        f"{row['build_seconds']:.0f}",
+        f"{row['index_bytes'] / 1e6:.0f}",
+    ]
+
+
 # Each table with the results that it is made from.
 TABLES: dict[str, tuple[str, Callable[[], str]]] = {
     "quality": ("quality", quality),
     "bm25": ("bm25", bm25),
     "multi": ("multi", multi),
     "growth": ("multi", growth),
+    "sparse": ("sparse", sparse),
     "store": ("store", store),
 }
 
