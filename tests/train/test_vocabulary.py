@@ -85,14 +85,18 @@ def test_a_batch_is_its_texts() -> None:
     np.testing.assert_allclose(best_products(states, table, mask).detach(), alone.detach(), atol=1e-12)
 
 
-def test_a_text_without_positions_has_no_product_and_no_gradient() -> None:
+@pytest.mark.parametrize("empty", [[0], [1], [2], [0, 1], [1, 2]])
+def test_a_text_without_positions_has_no_product_and_no_gradient(empty: list[int]) -> None:
     states, table, mask = drawn(6, texts=3, tokens=4, words=5, dims=3)
-    mask[1] = False
-    assert best_products(states, table, mask)[1].tolist() == [-torch.inf] * 5
-    for looked_at in (best_products(states, table, mask)[[0, 2]], best_products(states, table, mask).exp()):
-        of_states, of_words = gradients(looked_at, states, table)
-        assert of_states.isfinite().all() and of_words.isfinite().all()
-        assert not of_states[1].any()
+    mask[empty] = False
+    assert (best_products(states, table, mask)[empty] == -torch.inf).all()
+    rest = [text for text in range(3) if text not in empty]
+    expected = gradients(plain(states[rest], table, mask[rest]).exp(), states, table)
+    found = gradients(best_products(states, table, mask).exp()[rest], states, table)
+    for ours, theirs in zip(found, expected, strict=True):
+        np.testing.assert_allclose(ours, theirs, atol=1e-4)
+    of_states, of_words = gradients(best_products(states, table, mask).nan_to_num(neginf=0), states, table)
+    assert of_words.isfinite().all() and not of_states[empty].any()
 
 
 def test_nothing_but_masked_texts() -> None:

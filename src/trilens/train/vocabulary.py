@@ -83,7 +83,7 @@ class _BestProducts(torch.autograd.Function):
             parts = zip(ctx.lengths, winners, grad, strict=True)
             grad_tokens = torch.cat([tokens[:0], *(_won_words(words, *part) for part in parts if part[0])])
         if ctx.needs_input_grad[1]:
-            rows = (winners + starts[:, None]).T.contiguous()
+            rows = (winners + starts[:, None]).clamp(max=len(tokens) - 1).T.contiguous()  # of the last text, if it is empty
             grad_words = _weighted_sums(rows, tokens, grad.T.contiguous()) if len(tokens) else torch.zeros_like(words)
         return grad_tokens, grad_words, None
 
