@@ -1,0 +1,164 @@
+"""What each step of a run reads: which examples, which of their docs, and the tensors of them.
+
+The loader hands out nothing but numbers. Texts are drawn and read when the step begins, by a rule that knows only the seed, the
+round over the examples and the example; so a run that goes on from a checkpoint reads what it would have read without a stop,
+and negatives that the model itself has found are of the step at which they are used.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.utils.data import Dataset
+
+from trilens.errors import BadInput
+from trilens.train.batches import plan
+from trilens.train.cached import Features
+from trilens.train.data.examples import Examples
+
+Numbers = NDArray[np.int64]
+
+
+class Negatives(Protocol):
+    """Finds hard negatives of examples, as numbers of passages; fewer than `count` where there are no more."""
+
+    def draw(self, epoch: int, examples: Sequence[int], count: int) -> list[Numbers]: ...
+
+
+class Teacher(Protocol):
+    """Scores of a query's docs by a better model (queries, docs of each)."""
+
+    def __call__(self, queries: Sequence[str], docs: Sequence[Sequence[str]]) -> Tensor: ...
+
+
+class Read(Protocol):
+    """Texts as a model is given them; `task` is "query" or "document"."""
+
+    def __call__(self, texts: list[str], *, task: str) -> dict[str, Any]: ...
+
+
+class Keys(Dataset[int]):
+    """A key for each example of each round: round · examples + example. It is its own content."""
+
+    # What the trainer of sentence-transformers asks of a dataset: it needs no columns, and nothing is left to prepare.
+    column_names: tuple[str, ...] = ("key",)
+    _sentence_transformers_preprocessed = True
+
+    def __init__(self, rounds: int, examples: int) -> None:
+        self._size = rounds * examples
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __getitem__(self, key: int) -> int:
+        return key
+
+
+class KeyBatches:
+    """The batches of a whole run, round after round, in the order of `plan`; a batch sampler for torch's loader."""
+
+    def __init__(self, lengths: Numbers, groups: Sequence[Numbers], batches: int, world: int, seed: int, **sizes: Any) -> None:
+        self._lengths, self._groups, self._batches, self._world, self._seed = lengths, groups, batches, world, seed
+        self._sizes = sizes
+        self.batch_size = None  # batches differ in size
+        self.drop_last = False
+
+    def __len__(self) -> int:
+        return self._batches
+
+    def __iter__(self) -> Iterator[list[int]]:
+        left, epoch = self._batches, 0
+        while left:
+            batches = self.round(epoch)
+            for batch in batches[:left]:
+                yield (epoch * len(self._lengths) + batch).tolist()
+            left -= min(left, len(batches))
+            epoch += 1
+
+    def round(self, epoch: int) -> list[Numbers]:
+        """The batches of one round over all examples."""
+        found = plan(self._lengths, seed=self._seed, epoch=epoch, world=self._world, groups=self._groups, **self._sizes)
+        if not found:
+            raise BadInput(
+                f"{len(self._lengths)} examples make no batch; expected more examples than a batch has, or smaller batches"
+            )
+        return found
+
+
+class Feed:
+    """Draws the docs of examples and reads them."""
+
+    def __init__(
+        self, examples: Examples, read: Read, negatives: Negatives, count: int, seed: int, teacher: Teacher | None = None
+    ) -> None:
+        self._examples, self._read, self._negatives, self._count, self._seed = examples, read, negatives, count, seed
+        self._teacher = teacher
+
+    def sides(self, keys: Tensor) -> tuple[list[Features], Tensor | None]:
+        """Queries and docs as a model is given them, and a teacher's scores (queries, group), where there is a teacher."""
+        epochs, numbers = np.divmod(keys.cpu().numpy(), len(self._examples))
+        queries = [self._examples.query(int(number)) for number in numbers]
+        groups = self._groups(int(epochs[0]), [int(number) for number in numbers])
+        docs = [[self._examples.passage(int(passage)) for passage in group] for group in groups]
+        sides = [self._read(queries, task="query"), self._read([doc for group in docs for doc in group], task="document")]
+        moved = [{name: _moved(value, keys.device) for name, value in side.items()} for side in sides]
+        return moved, self._scores(queries, docs, numbers, groups)
+
+    def _groups(self, epoch: int, numbers: Sequence[int]) -> list[Numbers]:
+        """The positive of each example, then its negatives; others at random where there are too few."""
+        groups = []
+        for number, found in zip(numbers, self._negatives.draw(epoch, numbers, self._count), strict=True):
+            rng = np.random.default_rng([self._seed, epoch, number])
+            positives = self._examples.positives(number)
+            group = [int(rng.choice(positives)), *(int(passage) for passage in found[: self._count])]
+            while len(group) <= self._count:
+                other = int(rng.integers(self._examples.passage_count))
+                if other not in positives and (
+                    other not in group or self._examples.passage_count <= self._count + len(positives)
+                ):
+                    group.append(other)
+            groups.append(np.array(group))
+        return groups
+
+    def _scores(
+        self, queries: Sequence[str], docs: Sequence[Sequence[str]], numbers: Numbers, groups: Sequence[Numbers]
+    ) -> Tensor | None:
+        if self._teacher is not None:
+            return self._teacher(queries, docs)
+        known = [self._known(int(number)) for number in numbers]
+        if any(not scores for scores in known):
+            return None
+        if lacking := [i for i, group in enumerate(groups) if any(int(passage) not in known[i] for passage in group)]:
+            raise BadInput(
+                f"the data has no score for a doc of the question {queries[lacking[0]]!r}; expected one for each: draw fewer "
+                "negatives than the data gives (negatives.count), or name a teacher"
+            )
+        return torch.tensor([[known[i][int(passage)] for passage in group] for i, group in enumerate(groups)])
+
+    def _known(self, number: int) -> dict[int, float]:
+        scores = self._examples.teacher(number)
+        if scores is None:
+            return {}
+        passages = np.concatenate([self._examples.positives(number), self._examples.negatives(number)])
+        return dict(zip(passages.tolist(), scores.tolist(), strict=True))
+
+
+class Given:
+    """The negatives that the data brings, in another random order in each round."""
+
+    def __init__(self, examples: Examples, seed: int) -> None:
+        self._examples, self._seed = examples, seed
+
+    def draw(self, epoch: int, examples: Sequence[int], count: int) -> list[Numbers]:
+        """See `Negatives`."""
+        return [
+            np.random.default_rng([self._seed, epoch, number, 1]).permutation(self._examples.negatives(number))[:count]
+            for number in examples
+        ]
+
+
+def _moved(value: Any, device: torch.device) -> Any:
+    return value.to(device) if isinstance(value, Tensor) else value
