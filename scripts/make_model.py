@@ -585,14 +585,14 @@ def add_multi_options(parser: argparse.ArgumentParser) -> None:
 
 def multi_head(options: argparse.Namespace, family: Family, tokenizer: str) -> MultiHead | None:
     """The description of the multi head, or None when none was asked for."""
-    given = {name: getattr(options, name) for name in MultiHead.model_fields if getattr(options, name) is not None}
+    given = {name: value for name in MultiHead.model_fields if (value := getattr(options, name, None)) is not None}
     if options.dim is None:
         if given:
             raise SystemExit(f"{', '.join(given)} were given, but no multi head is made without --multi-dims; give it as well")
         return None
     defaults = {"normalised": True, "skip_punctuation": True, "skip_special": True}
     if family.multi is not None:
-        defaults = family.multi.model_dump()
+        defaults = family.multi.model_dump() | {"closing_mean": False}  # these graphs do not do that
     head = MultiHead(**defaults | given)
     vocabulary = Tokenizer.from_str(tokenizer)
     for token in (head.mask_token, head.query_marker, head.doc_marker):

@@ -45,7 +45,7 @@ class OnnxEncoder:
         if threads is not None and threads < 1:
             raise BadInput(f"threads is {threads}; expected at least 1, or None for all cores available")
         self.folder = ModelFolder.open(path)
-        self.heads = choose_heads(self.folder, tuple(self.folder.config.heads), heads)
+        self.heads = choose_heads(self.folder.path, tuple(self.folder.config.heads), heads)
         self._mode = mode or SparseMode(self.folder.config.sparse.top if self.folder.config.sparse else 0)
         self._threads = threads
         self._lock = threading.Lock()
@@ -70,11 +70,11 @@ class OnnxEncoder:
         self, texts: Sequence[str], progress: Progress | None = None, heads: Sequence[Head] | None = None
     ) -> Encoded:
         """Representations of passages, in the order given, by some of the encoder's heads (None: all)."""
-        return self._encode(texts, "doc", progress or _silent, choose_heads(self.folder, self.heads, heads))
+        return self._encode(texts, "doc", progress or _silent, choose_heads(self.folder.path, self.heads, heads))
 
     def encode_queries(self, texts: Sequence[str], heads: Sequence[Head] | None = None) -> Encoded:
         """Representations of queries, in the order given, by some of the encoder's heads (None: all)."""
-        return self._encode(texts, "query", _silent, choose_heads(self.folder, self.heads, heads))
+        return self._encode(texts, "query", _silent, choose_heads(self.folder.path, self.heads, heads))
 
     def doc_tokens(self, texts: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         """Offsets and vocabulary ids of the tokens that `encode_docs` gives a vector, without running the model."""
@@ -168,14 +168,14 @@ class _Loaded:
             return self._vocabulary
 
 
-def choose_heads(folder: ModelFolder, present: tuple[Head, ...], wanted: Sequence[Head] | None) -> tuple[Head, ...]:
+def choose_heads(model: Path, present: tuple[Head, ...], wanted: Sequence[Head] | None) -> tuple[Head, ...]:
     """The heads to compute: all that are present, or those wanted."""
     if wanted is None:
         return present
     if isinstance(wanted, str) or not wanted:
         raise BadInput(f"heads is {wanted!r}; expected a list of some of {[*present]}, or None for all")
     if lacking := [head for head in wanted if head not in present]:
-        raise BadModel(f"{folder.path} has the heads {[*present]}, not {lacking}; choose among them or another model")
+        raise BadModel(f"{model} has the heads {[*present]}, not {lacking}; choose among them or another model")
     return tuple(head for head in present if head in wanted)
 
 

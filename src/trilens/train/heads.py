@@ -11,20 +11,30 @@ from trilens.train.vocabulary import best_products
 
 
 class DenseHead(nn.Module):
-    """One vector of length 1 per text: the state of the first token, or the mean over attended positions."""
+    """One vector per text: the state of the first token, or the mean over attended positions, at length 1.
 
-    def __init__(self, pooling: Literal["cls", "mean"]) -> None:
+    `linear`, and then `tanh`, are applied to the pooled state first. The vectors of DPR are not `normalised`.
+    """
+
+    def __init__(
+        self, pooling: Literal["cls", "mean"], normalised: bool = True, linear: nn.Linear | None = None, tanh: bool = False
+    ) -> None:
         super().__init__()
         if pooling not in ("cls", "mean"):
             raise BadInput(f"pooling is {pooling!r}; expected 'cls' or 'mean'")
         self.pooling = pooling
+        self.normalised = normalised
+        self.linear = linear
+        self.tanh = tanh
 
     def forward(self, states: Tensor, mask: Tensor) -> Tensor:
-        """Float (texts, hidden); a text without positions is a zero vector under `mean`."""
-        if self.pooling == "cls":
-            return normalize(states[:, 0], dim=-1)
-        # The mean and the sum point the same way, and only the direction is left.
-        return normalize((states * mask[:, :, None].to(states.dtype)).sum(1), dim=-1)
+        """Float (texts, dims); a text without positions is a zero vector under `mean`, unless a projection has a bias."""
+        pooled = states[:, 0] if self.pooling == "cls" else _mean(states, mask)
+        if self.linear is not None:
+            pooled = self.linear(pooled)
+        if self.tanh:
+            pooled = torch.tanh(pooled)
+        return normalize(pooled, dim=-1) if self.normalised else pooled
 
 
 class LexicalHead(nn.Module):
@@ -73,19 +83,40 @@ class SparseHead(nn.Module):
 
 
 class MultiHead(nn.Module):
-    """One vector per token: a projection without bias (BGE-M3's has one), of length 1 or, as ColXTR has it, as it comes."""
+    """One vector per token: a projection without bias (BGE-M3's has one), of length 1 or, as ColXTR has it, as it comes.
 
-    def __init__(self, hidden: int, dim: int, normalised: bool = True, bias: bool = False) -> None:
+    `closing_mean`: the last position of `mask` has the mean over the mask for its vector, as in ColXTR. PrimeQA divides by the
+    padded length instead, which makes a vector depend on what its text was batched with.
+    """
+
+    def __init__(self, hidden: int, dim: int, normalised: bool = True, bias: bool = False, closing_mean: bool = False) -> None:
         super().__init__()
         self.linear = nn.Linear(hidden, dim, bias=bias)
         self.normalised = normalised
+        self.closing_mean = closing_mean
 
-    def forward(self, states: Tensor, kept: Tensor) -> Tensor:
-        """Float (texts, tokens, dim); tokens that are not `kept` are zero vectors."""
+    def forward(self, states: Tensor, kept: Tensor, mask: Tensor | None = None) -> Tensor:
+        """Float (texts, tokens, dim); tokens that are not `kept` are zero vectors. `mask` is needed for the closing mean."""
         vectors = self.linear(states)
+        if self.closing_mean:
+            if mask is None:
+                raise BadInput("there is no mask, which a head with closing_mean needs; expected the attended positions")
+            vectors = torch.where(_last(mask)[:, :, None], _mean(vectors, mask)[:, None], vectors)
         if self.normalised:
             vectors = normalize(vectors, dim=-1)
         return vectors * kept[:, :, None].to(vectors.dtype)
+
+
+def _mean(vectors: Tensor, mask: Tensor) -> Tensor:
+    """The mean over the positions of the mask, zero where there are none."""
+    weights = mask[:, :, None].to(vectors.dtype)
+    return (vectors * weights).sum(1) / weights.sum(1).clamp(min=1)
+
+
+def _last(mask: Tensor) -> Tensor:
+    """The last position of each row of the mask, as a mask."""
+    places = torch.arange(mask.shape[1], device=mask.device)
+    return mask.bool() & (places == (places * mask).amax(1, keepdim=True))
 
 
 def kept_tokens(ids: Tensor, mask: Tensor, left_out: Tensor, *, skip_first: bool = False) -> Tensor:
