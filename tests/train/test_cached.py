@@ -4,18 +4,21 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="training needs torch: pip install trilens[train]")
 
+from torch import Tensor
+
 from tests.train.toy import ToyModel, texts
 from trilens.train.cached import Features, cached_loss, encode, join, split
 
 
-def loss(found: list[Features]) -> torch.Tensor:
+def loss(found: list[Features]) -> Tensor:
     queries, docs = found
     scores = queries["sentence_embedding"] @ docs["sentence_embedding"].T + queries["sparse"] @ docs["sparse"].T
-    late = torch.einsum("qth,dsh->qdts", queries["multi"], docs["multi"])
+    late = torch.einsum("qth,dsh->qdts", queries["multi"], docs["multi"]).masked_fill(~docs["multi_mask"][None, :, None], -9)
+    late = late.masked_fill(~queries["multi_mask"][:, None, :, None], 0)
     return (scores + late.amax(-1).sum(-1)).logsumexp(1).mean()
 
 
-def gradients(model: ToyModel) -> list[torch.Tensor]:
+def gradients(model: ToyModel) -> list[Tensor]:
     return [parameter.grad.clone() for parameter in model.parameters()]
 
 
@@ -36,7 +39,7 @@ def test_small_batches_give_the_value_and_gradients_of_one(size: int) -> None:
 
 def test_dropout_is_the_same_in_both_passes() -> None:
     model = ToyModel(dropout=0.5)
-    seen: list[torch.Tensor] = []
+    seen: list[Tensor] = []
     model.dropout.register_forward_hook(lambda module, inputs, output: seen.append(output.detach().clone()))
     torch.manual_seed(5)
     cached_loss(model, [texts(4, 5, 1), texts(4, 5, 2)], 2, loss).backward()

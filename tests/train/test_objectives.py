@@ -1,10 +1,13 @@
 """Objectives: what recipes call losses, applied to batches."""
 
+from typing import Any
+
 import pytest
 
 torch = pytest.importorskip("torch", reason="training needs torch: pip install trilens[train]")
 
 from pydantic import TypeAdapter
+from torch import Tensor
 
 from tests.train.toy import ToyModel, texts
 from trilens.errors import BadInput
@@ -15,17 +18,17 @@ from trilens.train.objectives import AnyObjective, Objective, Objectives, groupe
 QUERIES, GROUP = 3, 2
 
 
-def objective(**settings: object) -> Objective:
+def objective(**settings: Any) -> Objective:
     found: Objective = TypeAdapter(AnyObjective).validate_python(settings)
     return found
 
 
 @pytest.fixture
-def sides() -> list[dict[str, torch.Tensor]]:
+def sides() -> list[dict[str, Tensor]]:
     return [texts(QUERIES, 4, 1), texts(QUERIES * GROUP, 6, 2)]
 
 
-def test_each_objective_is_its_loss_of_the_right_heads(sides: list[dict[str, torch.Tensor]]) -> None:
+def test_each_objective_is_its_loss_of_the_right_heads(sides: list[dict[str, Tensor]]) -> None:
     model = ToyModel()
     asked, docs = encode(model, sides[0]), grouped(encode(model, sides[1]), QUERIES)
     three = [m3.Heads(side["sentence_embedding"], side["lexical"], side["multi"], side["multi_mask"]) for side in (asked, docs)]
@@ -36,7 +39,7 @@ def test_each_objective_is_its_loss_of_the_right_heads(sides: list[dict[str, tor
         "late": late.late_interaction(*tokens),
         "m3": m3.m3(*three, distil=False),
     }
-    settings = [
+    settings: list[dict[str, Any]] = [
         {"kind": "info_nce", "temperature": 0.1},
         {"kind": "vdr", "top": 3, "semi_parametric": True, "weight": 0.5},
         {"kind": "late"},
@@ -48,7 +51,7 @@ def test_each_objective_is_its_loss_of_the_right_heads(sides: list[dict[str, tor
         torch.testing.assert_close(found[name], weight * wanted[name])
 
 
-def test_small_batches_change_neither_parts_nor_gradients(sides: list[dict[str, torch.Tensor]]) -> None:
+def test_small_batches_change_neither_parts_nor_gradients(sides: list[dict[str, Tensor]]) -> None:
     chosen = [objective(kind="info_nce"), objective(kind="late", top=4), objective(kind="vdr", top=3)]
     results = []
     for size in (None, 2):
@@ -62,7 +65,7 @@ def test_small_batches_change_neither_parts_nor_gradients(sides: list[dict[str, 
         torch.testing.assert_close(one, other)
 
 
-def test_distillation_begins_after_its_step(sides: list[dict[str, torch.Tensor]]) -> None:
+def test_distillation_begins_after_its_step(sides: list[dict[str, Tensor]]) -> None:
     objectives = Objectives(ToyModel(), [objective(kind="m3", distil_after=5)])
     objectives.step = 5
     before = objectives(sides)["m3"].item()
@@ -71,7 +74,7 @@ def test_distillation_begins_after_its_step(sides: list[dict[str, torch.Tensor]]
 
 
 @pytest.mark.parametrize("head", ["dense", "sparse", "lexical", "multi"])
-def test_a_teacher_is_compared_with_the_own_docs_of_each_query(sides: list[dict[str, torch.Tensor]], head: str) -> None:
+def test_a_teacher_is_compared_with_the_own_docs_of_each_query(sides: list[dict[str, Tensor]], head: str) -> None:
     model = ToyModel()
     teacher = torch.tensor([[3.0, 1.0], [2.0, 0.5], [1.0, 0.0]])
     asked, docs = encode(model, sides[0]), grouped(encode(model, sides[1]), QUERIES)
@@ -89,7 +92,7 @@ def test_a_teacher_is_compared_with_the_own_docs_of_each_query(sides: list[dict[
     torch.testing.assert_close(found["margin_mse"], distillation.margin_mse(scores, teacher))
 
 
-def test_distillation_without_a_teacher_is_refused(sides: list[dict[str, torch.Tensor]]) -> None:
+def test_distillation_without_a_teacher_is_refused(sides: list[dict[str, Tensor]]) -> None:
     with pytest.raises(BadInput, match="needs a teacher"):
         Objectives(ToyModel(), [objective(kind="kl")])(sides)
 

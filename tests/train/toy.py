@@ -21,7 +21,7 @@ class ToyModel(nn.Module):
         mask = features["attention_mask"].bool()
         states = self.dropout(self.mix(self.words(features["input_ids"]))) * mask[:, :, None]
         dense = nn.functional.normalize(states.sum(1), dim=-1)
-        sparse = torch.relu(self.weigh(states)).amax(1)
+        sparse = (torch.relu(self.weigh(states)) * mask[:, :, None]).amax(1)
         bags = torch.zeros(len(mask), WORDS).scatter(1, features["input_ids"], mask.float())
         return features | {
             "sentence_embedding": dense,

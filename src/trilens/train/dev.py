@@ -61,7 +61,7 @@ def measure(
     passages = encoder.encode_docs(dev.passages, report, heads=wanted)
     queries = encoder.encode_queries(dev.queries, heads=wanted)
     qrels = {str(at): {str(place): 1 for place in right} for at, right in enumerate(dev.right)}
-    found = {}
+    found: dict[str, float] = {}
     for head in heads:
         top = search(head, queries, passages, min(DEPTH, len(dev.passages)))
         values = ir_measures.calc_aggregate(MEASURES, qrels, as_run(top))

@@ -16,6 +16,7 @@ from trilens.encode.onnx import BATCH_WEIGHTS, WINDOW_TEXTS, batches_by_length, 
 from trilens.encode.reading import Rows, Side, require_texts
 from trilens.encode.terms import SparseMode, Terms
 from trilens.encode.window import Window, join_windows
+from trilens.represent import Sparse
 from trilens.train.model import Stack, description_of, stacks_of
 
 BATCH_TOKENS = {"cpu": 2048}
@@ -75,6 +76,14 @@ class TorchEncoder:
         reading = self._stacks["doc"].backbone.reading("doc", True)
         kept = reading.kept(reading.read(list(texts)))
         return kept.offsets, kept.tokens
+
+    def doc_bags(self, texts: Sequence[str]) -> Sparse:
+        """The tokens of passages as `encode_docs` gives them in `bag`, without running the model."""
+        require_texts(texts)
+        reading = self._stacks["doc"].backbone.reading("doc", False)
+        starts = range(0, max(1, len(texts)), WINDOW_TEXTS)
+        rows = (reading.read(list(texts[start : start + WINDOW_TEXTS])) for start in starts)
+        return Sparse.concat([self._terms["doc"].bag(reading.own(some)) for some in rows])
 
     def token_texts(self, ids: Sequence[int]) -> list[str]:
         """The tokens of a `Multi`, or the terms of a `lexical`, in words."""

@@ -5,7 +5,8 @@ round over the examples and the example; so a run that goes on from a checkpoint
 and negatives that the model itself has found are of the step at which they are used.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -18,14 +19,12 @@ from trilens.errors import BadInput
 from trilens.train.batches import plan
 from trilens.train.cached import Features
 from trilens.train.data.examples import Examples
+from trilens.train.lists import Lists
+from trilens.train.negatives.drawing import Negatives
 
 Numbers = NDArray[np.int64]
-
-
-class Negatives(Protocol):
-    """Finds hard negatives of examples, as numbers of passages; fewer than `count` where there are no more."""
-
-    def draw(self, epoch: int, examples: Sequence[int], count: int) -> list[Numbers]: ...
+Order = Callable[[int], Numbers]
+"""The examples of a round over the data."""
 
 
 class Teacher(Protocol):
@@ -58,11 +57,16 @@ class Keys(Dataset[int]):
 
 
 class KeyBatches:
-    """The batches of a whole run, round after round, in the order of `plan`; a batch sampler for torch's loader."""
+    """The batches of a whole run, round after round, as `plan` makes them; a batch sampler for torch's loader.
 
-    def __init__(self, lengths: Numbers, groups: Sequence[Numbers], batches: int, world: int, seed: int, **sizes: Any) -> None:
-        self._lengths, self._groups, self._batches, self._world, self._seed = lengths, groups, batches, world, seed
-        self._sizes = sizes
+    `order` says which examples come in a round; `lengths` and `groups` are those of all examples. `sizes` go to `plan`.
+    """
+
+    def __init__(
+        self, order: Order, lengths: Numbers, groups: Lists | None, batches: int, world: int, seed: int, **sizes: Any
+    ) -> None:
+        self._order, self._lengths, self._groups = order, lengths, groups
+        self._batches, self._world, self._seed, self._sizes = batches, world, seed, sizes
         self.batch_size = None  # batches differ in size
         self.drop_last = False
 
@@ -72,20 +76,17 @@ class KeyBatches:
     def __iter__(self) -> Iterator[list[int]]:
         left, epoch = self._batches, 0
         while left:
-            batches = self.round(epoch)
-            for batch in batches[:left]:
+            for batch in self.round(epoch)[:left]:
                 yield (epoch * len(self._lengths) + batch).tolist()
-            left -= min(left, len(batches))
+                left -= 1
             epoch += 1
 
     def round(self, epoch: int) -> list[Numbers]:
         """The batches of one round over all examples."""
-        found = plan(self._lengths, seed=self._seed, epoch=epoch, world=self._world, groups=self._groups, **self._sizes)
-        if not found:
-            raise BadInput(
-                f"{len(self._lengths)} examples make no batch; expected more examples than a batch has, or smaller batches"
-            )
-        return found
+        rows = self._order(epoch)
+        groups = None if self._groups is None else self._groups.take(rows)
+        found = plan(self._lengths[rows], seed=self._seed, epoch=epoch, world=self._world, groups=groups, **self._sizes)
+        return [rows[batch] for batch in found]
 
 
 class Feed:
@@ -106,6 +107,14 @@ class Feed:
         sides = [self._read(queries, task="query"), self._read([doc for group in docs for doc in group], task="document")]
         moved = [{name: _moved(value, keys.device) for name, value in side.items()} for side in sides]
         return moved, self._scores(queries, docs, numbers, groups)
+
+    def save(self, folder: Path) -> None:
+        """What a checkpoint has to keep of the negatives."""
+        self._negatives.save(folder)
+
+    def load(self, folder: Path) -> None:
+        """What a checkpoint has kept."""
+        self._negatives.load(folder)
 
     def _groups(self, epoch: int, numbers: Sequence[int]) -> list[Numbers]:
         """The positive of each example, then its negatives; others at random where there are too few."""
@@ -144,20 +153,6 @@ class Feed:
             return {}
         passages = np.concatenate([self._examples.positives(number), self._examples.negatives(number)])
         return dict(zip(passages.tolist(), scores.tolist(), strict=True))
-
-
-class Given:
-    """The negatives that the data brings, in another random order in each round."""
-
-    def __init__(self, examples: Examples, seed: int) -> None:
-        self._examples, self._seed = examples, seed
-
-    def draw(self, epoch: int, examples: Sequence[int], count: int) -> list[Numbers]:
-        """See `Negatives`."""
-        return [
-            np.random.default_rng([self._seed, epoch, number, 1]).permutation(self._examples.negatives(number))[:count]
-            for number in examples
-        ]
 
 
 def _moved(value: Any, device: torch.device) -> Any:

@@ -1,6 +1,7 @@
 """RetroMAE as a run: what each step reads, and the loss that it trains."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -12,6 +13,7 @@ from trilens.train.cached import Features
 from trilens.train.data.examples import Examples
 from trilens.train.gather import joined
 from trilens.train.losses.words import retromae
+from trilens.train.recipe import RetroMae
 from trilens.train.retromae import (
     IGNORED,
     RetroDecoder,
@@ -22,21 +24,20 @@ from trilens.train.retromae import (
     visible_tokens,
 )
 
+MASKS = ("[MASK]", "<mask>")
+PADDINGS = ("[PAD]", "<pad>")
+
 
 class TextFeed:
     """Passages for masked-word training, keyed like examples: see `feed.py`. Masks depend on the seed and the keys alone."""
 
-    def __init__(self, examples: Examples, tokenizer: Tokenizer, max_tokens: int, mask_share: float, seed: int) -> None:
-        mask_id = tokenizer.token_to_id("[MASK]")
-        if mask_id is None:
-            mask_id = tokenizer.token_to_id("<mask>")
-        if mask_id is None:
-            raise BadInput("the vocabulary has neither [MASK] nor <mask>; expected one: RetroMAE hides words behind it")
-        self._examples, self._mask_id, self._share, self._seed = examples, mask_id, mask_share, seed
-        self._words = tokenizer.get_vocab_size()
-        self._tokenizer = Tokenizer.from_str(tokenizer.to_str())  # its length is set, which others must not see
+    def __init__(self, examples: Examples, tokenizer: Tokenizer, max_tokens: int, part: RetroMae, seed: int) -> None:
+        """The tokenizer is cut to the length that is read, so it must be nobody else's."""
+        self._examples, self._part, self._seed = examples, part, seed
+        self._mask, self._words = any_of(tokenizer, MASKS), tokenizer.get_vocab_size()
+        self._tokenizer = tokenizer
         self._tokenizer.enable_truncation(max_tokens)
-        self._tokenizer.enable_padding(pad_id=_padding(self._tokenizer), pad_token="[PAD]")
+        self._tokenizer.enable_padding(pad_id=any_of(tokenizer, PADDINGS))
 
     def sides(self, keys: Tensor) -> tuple[list[Features], None]:
         """One side: texts with words hidden, what was hidden, and what the decoder may look at."""
@@ -46,16 +47,30 @@ class TextFeed:
         ids = torch.tensor([encoding.ids for encoding in found])
         mask = torch.tensor([encoding.attention_mask for encoding in found])
         words = torch.tensor([[-1 if word is None else word for word in encoding.word_ids] for encoding in found])
-        chosen = torch.cat([masked_words(row, self._share, 1, generator) for row in words])
-        hidden, labels = hide(ids, chosen, self._mask_id, self._words, generator)
+        chosen = torch.cat([masked_words(row, self._part.encoder_mask, 1, generator) for row in words])
+        hidden, labels = hide(ids, chosen, self._mask, self._words, generator)
         side = {
             "input_ids": hidden,
             "attention_mask": mask,
             "labels": labels,
             "original": ids,
-            "visible": visible_tokens(words, mask, generator),
+            "visible": visible_tokens(words, mask, generator, self._part.decoder_mask),
         }
         return [{name: value.to(keys.device) for name, value in side.items()}], None
+
+    def save(self, folder: Path) -> None:
+        """Nothing: it is made of the texts alone."""
+
+    def load(self, folder: Path) -> None:
+        """Nothing was kept."""
+
+
+def any_of(tokenizer: Tokenizer, names: Sequence[str]) -> int:
+    """The id of the first of the tokens that there is."""
+    found = next((id_ for name in names if (id_ := tokenizer.token_to_id(name)) is not None), None)
+    if found is None:
+        raise BadInput(f"the vocabulary has none of {', '.join(names)}; expected one of them, which RetroMAE needs")
+    return int(found)
 
 
 class RetroMaeLoss(nn.Module):
@@ -75,24 +90,18 @@ class RetroMaeLoss(nn.Module):
     def forward(self, sides: Sequence[Features], teacher: None = None) -> dict[str, Tensor]:
         """The loss by its name."""
         side = sides[0]
-        given = {name: side[name] for name in ("input_ids", "attention_mask")}
+        mask = side["attention_mask"]
+        given = {"input_ids": side["input_ids"], "attention_mask": mask, "kept": mask.bool(), "own": mask.bool()}
         states = self.model(given)["token_embeddings"]
         embeddings = self._backbone[0].get_input_embeddings().weight
         embed = self._backbone[0].embeddings
         queries = embed(inputs_embeds=states[:, :1].expand_as(states))  # adds the positions
         memory = torch.cat([states[:, :1], embed(input_ids=side["original"])[:, 1:]], 1)
         decoded = self.decoder(queries, memory, side["visible"])
-        rebuilt = rebuilt_labels(side["original"], side["attention_mask"])
+        rebuilt = rebuilt_labels(side["original"], mask)
         if not (side["labels"] != IGNORED).any():
             raise BadInput("no word of the batch could be hidden; expected texts of at least one word")
         found = retromae(
             states, side["labels"], decoded, rebuilt, lambda positions: self.words(positions, embeddings), gather=joined
         )
         return {"retromae": found}
-
-
-def _padding(tokenizer: Tokenizer) -> int:
-    for token in ("[PAD]", "<pad>"):
-        if (found := tokenizer.token_to_id(token)) is not None:
-            return int(found)
-    raise BadInput("the vocabulary has neither [PAD] nor <pad>; expected one to fill batches with")

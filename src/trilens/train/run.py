@@ -11,7 +11,7 @@ runs/NAME/recipe.yaml   as it was run, with all defaults
 
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from time import perf_counter
@@ -19,26 +19,36 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from sentence_transformers import SentenceTransformer, SentenceTransformerTrainingArguments
-from transformers import EarlyStoppingCallback, TrainerCallback, set_seed
+from tokenizers import Tokenizer
+from torch import nn
+from transformers import EarlyStoppingCallback, TrainerCallback, TrainerControl, TrainerState, set_seed
 from transformers.utils import logging as transformers_logging
 
+from trilens.encode.folder import Head, ModelDescription
 from trilens.errors import BadInput
+from trilens.text.answers import AnswerKind
 from trilens.train import dev as measuring
+from trilens.train.build import build_model
 from trilens.train.card import write_card
 from trilens.train.curves import draw_curves
 from trilens.train.data.examples import Examples
+from trilens.train.data.mixture import Mixture
 from trilens.train.data.sources import read_examples
 from trilens.train.encoder import TorchEncoder
-from trilens.train.feed import Feed, Given, KeyBatches, Keys, Negatives
+from trilens.train.feed import Feed, KeyBatches, Keys, Read
+from trilens.train.freezing import freeze, recompute_layers
 from trilens.train.keeping import last_complete
-from trilens.train.model import build_model, freeze, set_wanted
-from trilens.train.negatives.found import BagNegatives, Refresh, RefreshedNegatives
+from trilens.train.model import description_of, stacks_of
+from trilens.train.negatives.drawing import FromBags, FromTable
 from trilens.train.objectives import Objectives
 from trilens.train.pretraining import RetroMaeLoss, TextFeed
-from trilens.train.recipe import Recipe, as_yaml
+from trilens.train.recipe import NegativesPart, Recipe, as_yaml
 from trilens.train.teacher import make_teacher
 from trilens.train.trainer import Log, Measure, StopOnNan, Trainer
+
+CHARACTERS_PER_TOKEN = 4
 
 Report = Callable[[int, dict[str, float]], None]
 
@@ -62,9 +72,9 @@ def train(recipe: Recipe, folder: Path, report: Report = lambda step, values: No
     start = perf_counter()
     _claim(recipe, folder)
     set_seed(recipe.run.seed)
-    examples, dev = _data(recipe)
+    data, dev = _data(recipe)
     model = _model(recipe)
-    heads = list(recipe.model.heads) + (["tokens"] if "sparse" in recipe.model.heads else [])
+    heads: list[measuring.Searched] = [*recipe.model.heads, *(["tokens"] if "sparse" in recipe.model.heads else [])]
     primary = f"{recipe.dev.head or recipe.model.heads[0]}:{recipe.dev.measure}"
 
     def measure(trained: SentenceTransformer) -> dict[str, float]:
@@ -75,7 +85,7 @@ def train(recipe: Recipe, folder: Path, report: Report = lambda step, values: No
 
     checkpoint = last_complete(folder)
     arguments = _arguments(recipe, folder, primary, measure_first=checkpoint is None)
-    trainer = _trainer(recipe, arguments, model, examples, Measure(measure, primary), report)
+    trainer = _trainer(recipe, arguments, model, data, Measure(measure, primary), report)
     trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
     return _finish(recipe, folder, trainer, measure(trainer.model), perf_counter() - start)
 
@@ -95,33 +105,25 @@ def _claim(recipe: Recipe, folder: Path) -> None:
     file.write_text(text, encoding="utf-8")
 
 
-def _data(recipe: Recipe) -> tuple[Examples, measuring.DevSet]:
-    examples = read_examples(recipe.data.sources, seed=recipe.run.seed)
-    part = recipe.dev
+def _data(recipe: Recipe) -> tuple[Mixture, measuring.DevSet]:
+    part, seed = recipe.dev, recipe.run.seed
+    data = read_examples(recipe.data.sources, seed)
     if part.source is not None:
-        held = read_examples([part.source], seed=recipe.run.seed)
+        held = read_examples([part.source], seed).examples
     else:
-        examples, held = examples.hold_out(part.hold_out, recipe.run.seed)
-    if recipe.data.limit is not None:
-        examples = examples.sample(recipe.data.limit, recipe.run.seed)
-    return examples, measuring.DevSet.of(held, part.passages, recipe.run.seed)
+        data, held = data.hold_out(part.hold_out)
+    if recipe.data.limit is not None and recipe.data.limit < len(data.examples):
+        chosen = np.random.default_rng(seed).choice(len(data.examples), recipe.data.limit, replace=False)
+        data = Mixture(data.examples.take(np.sort(chosen)), data.weights, seed, data.reports)
+    return data, measuring.DevSet.of(held, part.passages, seed)
 
 
 def _model(recipe: Recipe) -> SentenceTransformer:
     part = recipe.model
-    given = part.model_dump(
-        exclude={"backbone", "heads", "towers", "freeze_embeddings", "freeze_layers", "gradient_checkpointing"}
-    )
-    model = build_model(
-        part.backbone,
-        part.heads,
-        towers=part.towers,
-        name=recipe.name,
-        **{name: getattr(part, name) for name, value in given.items() if value is not None},
-    )
+    changes = part.model_dump(include=set(ModelDescription.model_fields) - {"heads"}, exclude_none=True)
+    model = build_model(part.backbone, part.heads, part.towers, changes | {"name": recipe.name}, recipe.run.seed)
     freeze(model, embeddings=part.freeze_embeddings, layers=part.freeze_layers)
-    if part.gradient_checkpointing:
-        model.gradient_checkpointing_enable()
+    recompute_layers(model, part.gradient_checkpointing)
     return model
 
 
@@ -129,56 +131,92 @@ def _trainer(
     recipe: Recipe,
     arguments: SentenceTransformerTrainingArguments,
     model: SentenceTransformer,
-    examples: Examples,
+    data: Mixture,
     measure: Measure,
     report: Report,
 ) -> Trainer:
-    run, world = recipe.run, arguments.world_size
-    callbacks: list[TrainerCallback] = [StopOnNan(), Log(Path(arguments.output_dir) / "log.jsonl", report)]
+    run, callbacks = recipe.run, list[TrainerCallback]()
+    callbacks += [StopOnNan(), Log(Path(arguments.output_dir) / "log.jsonl", report)]
     if recipe.dev.patience:
         callbacks.append(EarlyStoppingCallback(recipe.dev.patience))
+    batches = run.steps * run.accumulate * arguments.world_size
+    sizes = {"size": recipe.batch.sizes} if recipe.batch.sizes else {"size": recipe.batch.size, "borders": recipe.batch.buckets}
     if recipe.retromae is not None:
-        backbone = model[0].auto_model
-        loss: Any = RetroMaeLoss(model, backbone)
-        tokenizer = model.tokenizer.backend_tokenizer
-        longest = model[1].description.max_doc_tokens
-        feed: Any = TextFeed(examples, tokenizer, longest, recipe.retromae.encoder_mask, run.seed)
-        set_wanted(model, frozenset())
-        lengths, groups = np.full(examples.passage_count, longest), []
+        stack = stacks_of(model)["document"]
+        train_only(model, ())
+        loss: nn.Module = RetroMaeLoss(model, stack.backbone.model)
+        longest, count = description_of(model).max_doc_tokens, data.examples.passage_count
+        feed: Feed | TextFeed = TextFeed(
+            data.examples, Tokenizer.from_str(stack.backbone.tokenizer_json), longest, recipe.retromae, run.seed
+        )
+        plan = KeyBatches(
+            lambda epoch: np.arange(count), np.full(count, longest), None, batches, arguments.world_size, run.seed, **sizes
+        )
     else:
         loss = Objectives(model, recipe.objectives, recipe.batch.sub_batch)
-        set_wanted(model, loss.heads)
-        negatives, more = _negatives(recipe, model, examples)
-        callbacks += more
-        feed = Feed(examples, model.preprocess, negatives, recipe.negatives.count, run.seed, make_teacher(recipe.teacher))
-        lengths, groups = _lengths(examples, model), examples.keys()
-    batches = KeyBatches(
-        lengths,
-        groups,
-        run.steps * run.accumulate * world,
-        world,
-        run.seed,
-        size=recipe.batch.sizes or recipe.batch.size,
-        buckets=recipe.batch.buckets,
-    )
-    keys = Keys(run.steps * run.accumulate * world + 1, len(lengths))
-    return Trainer(model, arguments, loss, feed, batches, keys, evaluator=measure, callbacks=callbacks)
+        train_only(model, sorted(loss.heads))
+        negatives = _negatives(recipe, model, data.examples)
+        if recipe.negatives.source == "refresh":
+            callbacks.append(Refresh(negatives, TorchEncoder(model), recipe.negatives))
+        feed = Feed(data.examples, reader(model), negatives, recipe.negatives.count, run.seed, make_teacher(recipe.teacher))
+        lengths, count = _lengths(data.examples, model), len(data.examples)
+        plan = KeyBatches(data.order, lengths, data.examples.groups(), batches, arguments.world_size, run.seed, **sizes)
+    keys = Keys(batches + 1, count)
+    return Trainer(model, arguments, loss, feed, plan, keys, evaluator=measure, callbacks=callbacks)
 
 
-def _negatives(recipe: Recipe, model: SentenceTransformer, examples: Examples) -> tuple[Negatives, list[TrainerCallback]]:
+def train_only(model: SentenceTransformer, heads: Sequence[Head]) -> None:
+    """Compute and train these heads; the others stay as they are."""
+    for stack in stacks_of(model).values():
+        stack.heads.wanted = tuple(heads)
+        for head in stack.heads.description.heads:
+            getattr(stack.heads, head).requires_grad_(head in heads)
+
+
+def reader(model: SentenceTransformer) -> Read:
+    """Reads texts for the tower that they go through."""
+    stacks = stacks_of(model)
+
+    def read(texts: list[str], *, task: str) -> dict[str, Any]:
+        return {**stacks[task].backbone.preprocess(texts, task=task), "task": task}
+
+    return read
+
+
+def _negatives(recipe: Recipe, model: SentenceTransformer, examples: Examples) -> FromTable | FromBags:
     part = recipe.negatives
-    if part.source == "given":
-        return Given(examples, recipe.run.seed), []
     if part.source == "bag":
-        return BagNegatives(examples, TorchEncoder(model), part, recipe.run.seed), []
-    found = RefreshedNegatives(examples, recipe.run.seed)
-    return found, [Refresh(found, TorchEncoder(model), part)]
+        return FromBags(examples, TorchEncoder(model), part.depth, answer_kind(part), recipe.run.seed)
+    return FromTable(examples, recipe.run.seed, least=part.count)
 
 
-def _lengths(examples: Examples, model: SentenceTransformer) -> Any:
+def answer_kind(part: NegativesPart) -> AnswerKind | None:
+    """How passages with an answer are told."""
+    return "string" if part.answers else None
+
+
+class Refresh(TrainerCallback):
+    """Looks for negatives with the model in training every so many steps."""
+
+    def __init__(self, negatives: FromTable | FromBags, encoder: TorchEncoder, part: NegativesPart) -> None:
+        self._negatives, self._encoder, self._part = negatives, encoder, part
+
+    def on_step_end(self, args: Any, state: TrainerState, control: TrainerControl, **others: Any) -> None:
+        """After every `part.every` steps, before a checkpoint is written."""
+        if state.global_step % self._part.every == 0 and isinstance(self._negatives, FromTable):
+            part = self._part
+            self._negatives.refresh(self._encoder, part.lens, part.depth, part.skip, answer_kind(part))
+
+
+def _lengths(examples: Examples, model: SentenceTransformer) -> NDArray[np.int64]:
     """About how many tokens the longest text of each example has: its characters, at four to a token."""
-    longest = model[1].description.max_doc_tokens
-    return np.minimum(examples.characters() // 4 + 2, longest)
+    description = description_of(model)
+    longest = max(description.max_doc_tokens, description.max_query_tokens)
+    sizes = [
+        max(len(examples.query(at)), *(len(examples.passage(int(number))) for number in examples.positives(at)))
+        for at in range(len(examples))
+    ]
+    return np.minimum(np.array(sizes, np.int64) // CHARACTERS_PER_TOKEN + 2, longest)
 
 
 def _arguments(recipe: Recipe, folder: Path, primary: str, measure_first: bool) -> SentenceTransformerTrainingArguments:

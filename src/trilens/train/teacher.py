@@ -37,19 +37,24 @@ class BiEncoderTeacher:
 
     def __init__(self, name: str, head: Head) -> None:
         from trilens.train.checkpoints import load_checkpoint
-        from trilens.train.model import set_wanted
+        from trilens.train.model import stacks_of
 
         self._model: Any = load_checkpoint(name).eval()
         self._head = head
-        set_wanted(self._model, frozenset({head}))
+        self._stacks = stacks_of(self._model)
+        for stack in self._stacks.values():
+            stack.heads.wanted = (head,)
 
     @torch.no_grad()
     def __call__(self, queries: Sequence[str], docs: Sequence[Sequence[str]]) -> Tensor:
         """Scores (queries, docs of each)."""
         flat = [doc for group in docs for doc in group]
-        asked = encode(self._model, self._model.preprocess(list(queries), task="query"))
-        found = encode(self._model, self._model.preprocess(flat, task="document"))
+        asked = encode(self._model, self._read(list(queries), "query"))
+        found = encode(self._model, self._read(flat, "document"))
         return own_scores(self._head, asked, grouped(found, len(queries)))
+
+    def _read(self, texts: list[str], task: str) -> dict[str, Any]:
+        return {**self._stacks[task].backbone.preprocess(texts, task=task), "task": task}
 
 
 def make_teacher(part: TeacherPart | None) -> Teacher | None:

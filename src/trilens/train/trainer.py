@@ -16,8 +16,10 @@ from transformers import TrainerCallback, TrainerControl, TrainerState
 from trilens.errors import TrainingFailed
 from trilens.train.feed import Feed, KeyBatches, Keys
 from trilens.train.keeping import PREFIX, seal
+from trilens.train.pretraining import TextFeed
 
 OBJECTIVE_FILE = "objective.safetensors"
+FEED_FOLDER = "negatives"
 
 
 class Trainer(SentenceTransformerTrainer):
@@ -28,7 +30,7 @@ class Trainer(SentenceTransformerTrainer):
         model: SentenceTransformer,
         args: SentenceTransformerTrainingArguments,
         loss: nn.Module,
-        feed: Feed,
+        feed: Feed | TextFeed,
         batches: KeyBatches,
         keys: Keys,
         **options: Any,
@@ -60,6 +62,7 @@ class Trainer(SentenceTransformerTrainer):
         if self.args.should_save:
             folder = Path(self._get_output_dir(trial)) / f"{PREFIX}{self.state.global_step}"
             save_file(own_parameters(self.loss), folder / OBJECTIVE_FILE)
+            self.feed.save(folder / FEED_FOLDER)
             seal(folder)
 
     def _load_best_model(self) -> None:
@@ -70,6 +73,7 @@ class Trainer(SentenceTransformerTrainer):
         super()._load_from_checkpoint(checkpoint_path)
         own = load_file(Path(checkpoint_path) / OBJECTIVE_FILE)
         self.loss.load_state_dict(own, strict=False)
+        self.feed.load(Path(checkpoint_path) / FEED_FOLDER)
 
 
 def collate(keys: list[int]) -> dict[str, Tensor]:
