@@ -162,8 +162,7 @@ def read_tokenizer(model: str, processor: Any, lower_case: bool, where: dict[str
     The file itself, because what transformers makes of it is not always the same tokenizer. Checkpoints that have only the
     vocabulary get the one that transformers makes.
     """
-    if "cache_dir" in where:
-        where = {**where, "cache_folder": where.pop("cache_dir")}
+    where = {"cache_folder" if name == "cache_dir" else name: value for name, value in where.items()}
     file = load_file_path(model, TOKENIZER_FILE, **where)
     backend = getattr(processor, "backend_tokenizer", None)
     if file is None and backend is None:

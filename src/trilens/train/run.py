@@ -10,6 +10,7 @@ runs/NAME/recipe.yaml   as it was run, with all defaults
 """
 
 import json
+import os
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
@@ -69,6 +70,7 @@ class Result:
 def train(recipe: Recipe, folder: Path, report: Report = lambda step, values: None) -> Result:
     """Train, or go on where a run in the folder stopped."""
     transformers_logging.set_verbosity_error()
+    transformers_logging.disable_progress_bar()
     start = perf_counter()
     _claim(recipe, folder)
     set_seed(recipe.run.seed)
@@ -241,7 +243,7 @@ def _arguments(recipe: Recipe, folder: Path, primary: str, measure_first: bool) 
         bf16=precision == "bfloat16",
         fp16=precision == "float16",
         use_cpu=not cuda,
-        ddp_backend=None if cuda else "gloo",
+        ddp_backend="gloo" if not cuda and int(os.environ.get("WORLD_SIZE", "1")) > 1 else None,
         ddp_find_unused_parameters=False,
         seed=run.seed,
         eval_strategy="steps" if measured else "no",
@@ -271,7 +273,7 @@ def _finish(recipe: Recipe, folder: Path, trainer: Trainer, after: dict[str, flo
     result = Result(recipe.name, str(target), before, after, trainer.state.global_step, trainer.state.best_global_step, seconds)
     if trainer.is_world_process_zero():
         shutil.rmtree(target, ignore_errors=True)
-        trainer.model.save_pretrained(str(target))
+        trainer.model.save_pretrained(str(target), create_model_card=False)
         (folder / "result.json").write_text(json.dumps(asdict(result), indent=1) + "\n", encoding="utf-8")
         draw_curves(folder / "log.jsonl", folder / "curves.png", recipe.name)
         write_card(recipe, result, folder)

@@ -11,7 +11,7 @@ from sentence_transformers import SentenceTransformer, SentenceTransformerTraine
 from sentence_transformers.base.evaluation import BaseEvaluator
 from torch import Tensor, nn
 from torch.utils.data import DataLoader
-from transformers import TrainerCallback, TrainerControl, TrainerState
+from transformers import PrinterCallback, TrainerCallback, TrainerControl, TrainerState
 
 from trilens.errors import TrainingFailed
 from trilens.train.feed import Feed, KeyBatches, Keys
@@ -37,6 +37,7 @@ class Trainer(SentenceTransformerTrainer):
     ) -> None:
         self.feed, self.batches = feed, batches
         super().__init__(model=model, args=args, train_dataset=keys, loss=loss, data_collator=collate, **options)
+        self.remove_callback(PrinterCallback)  # standard output is for results
 
     def add_model_card_callback(self, default_args_dict: dict[str, Any]) -> None:
         """Nothing: the card of a run is written from its recipe and its log."""
@@ -56,6 +57,10 @@ class Trainer(SentenceTransformerTrainer):
         self.track_loss_components(parts)
         total = torch.stack(list(parts.values())).sum()
         return (total, {}) if return_outputs else total
+
+    def _save(self, output_dir: str | None = None, state_dict: Any = None) -> None:
+        # Without the card that sentence-transformers would write, which describes another way to use the model.
+        self.model.save_pretrained(output_dir or self.args.output_dir, create_model_card=False)
 
     def _save_checkpoint(self, model: nn.Module, trial: Any) -> None:
         super()._save_checkpoint(model, trial)
