@@ -1,7 +1,8 @@
 """`Backbone`: the encoder of a trainable model, which reads texts by the very code that serves a model folder."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import torch
 from sentence_transformers.base.modules import Transformer
 from sentence_transformers.util import load_file_path
 from torch import Tensor
+from transformers.utils import logging
 
 from trilens.encode.folder import TOKENIZER_FILE, ModelDescription
 from trilens.encode.reading import Reading, Rows, Side, require_texts
@@ -48,9 +50,10 @@ class Backbone(Transformer):
         """As the base class does it, but a tensor that is not in the checkpoint is no reason to invent one."""
         told: dict[str, Any]
         try:
-            model, told = super()._load_model(
-                model_name_or_path, *arguments, output_loading_info=True, ignore_mismatched_sizes=True, **options
-            )
+            with quietly():
+                model, told = super()._load_model(
+                    model_name_or_path, *arguments, output_loading_info=True, ignore_mismatched_sizes=True, **options
+                )
         except (RuntimeError, ValueError, OSError) as error:
             raise BadModel(f"{model_name_or_path} cannot be loaded: {' '.join(str(error).split())}") from error
         faults = [f"{name} {tuple(found)} for {tuple(wanted)}" for name, found, wanted in sorted(told["mismatched_keys"])]
@@ -146,6 +149,20 @@ class Backbone(Transformer):
         (Path(output_path) / TOKENIZER_FILE).write_text(self.tokenizer_json, encoding="utf-8")
 
 
+@contextmanager
+def quietly() -> Iterator[None]:
+    """Without the bars and reports of transformers: what a caller has to know is in our errors."""
+    level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(level)
+        if bars:
+            logging.enable_progress_bar()
+
+
 def cut(description: ModelDescription, side: Side, max_tokens: int) -> ModelDescription:
     """The description with shorter texts on one side."""
     multi = description.multi
@@ -162,9 +179,8 @@ def read_tokenizer(model: str, processor: Any, lower_case: bool, where: dict[str
     The file itself, because what transformers makes of it is not always the same tokenizer. Checkpoints that have only the
     vocabulary get the one that transformers makes.
     """
-    if "cache_dir" in where:
-        where = {**where, "cache_folder": where.pop("cache_dir")}
-    file = load_file_path(model, TOKENIZER_FILE, **where)
+    named = {"cache_folder" if name == "cache_dir" else name: value for name, value in where.items()}
+    file = load_file_path(model, TOKENIZER_FILE, **named)
     backend = getattr(processor, "backend_tokenizer", None)
     if file is None and backend is None:
         raise BadModel(
