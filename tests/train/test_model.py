@@ -64,7 +64,10 @@ def test_documents_as_they_are_read(model: SentenceTransformer) -> None:
 
 
 def test_a_training_may_read_less(model: SentenceTransformer) -> None:
-    assert words(model.preprocess(["red fox runs home"], task="document", max_length=6)["input_ids"][0])[-2:] == ["red", "[SEP]"]
+    assert words(model.preprocess(["red fox runs home"], task="document", max_length=6)["input_ids"][0])[-2:] == [
+        "red",
+        "[SEP]",
+    ]
     assert model.preprocess(["red fox runs home"], task="query", max_length=6)["input_ids"].shape == (1, 6)
     assert model.preprocess(["red fox runs home"], task="query")["input_ids"].shape == (1, 10)
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 from transformers import BertConfig, BertModel, T5Config, T5EncoderModel, XLMRobertaConfig, XLMRobertaModel
 
 TALE = "red green fox owl dog runs sleeps home over lazy river stone the a quick slow and under tree night"
@@ -79,7 +79,7 @@ def pieces() -> list[str]:
 def unigram(vocabulary: list[str], unknown: int) -> Tokenizer:
     """A tokenizer as XLM-R and T5 have one."""
     tokenizer = Tokenizer(models.Unigram([(word, -1.0) for word in vocabulary], unk_id=unknown))
-    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
+    tokenizer.pre_tokenizer, tokenizer.decoder = pre_tokenizers.Metaspace(), decoders.Metaspace()
     return tokenizer
 
 

@@ -49,7 +49,7 @@ def load_colbert(folder: Path, source: str, changes: Mapping[str, Any]) -> tuple
         "max_doc_tokens": metadata.get("doc_maxlen") or 220,
         "multi": multi,
     }
-    return trained_stack(backbone, source, ["multi"], described | dict(changes), {"multi.linear.weight": linear}), None
+    return trained_stack(backbone, source, ["multi"], described, changes, {"multi.linear.weight": linear}), None
 
 
 def recognises_xtr(folder: Path) -> bool:
@@ -73,7 +73,7 @@ def load_xtr(folder: Path, source: str, changes: Mapping[str, Any]) -> tuple[Sta
     backbone = Backbone(str(folder), do_lower_case=not colxtr)
     fields = COLXTR_FIELDS if colxtr else {"query_prefix": "", "doc_prefix": ""}
     described = fields | {"multi": (COLXTR if colxtr else XTR).model_dump() | {"dim": len(linear)}}
-    return trained_stack(backbone, source, ["multi"], described | dict(changes), {"multi.linear.weight": linear}), None
+    return trained_stack(backbone, source, ["multi"], described, changes, {"multi.linear.weight": linear}), None
 
 
 def read_linear(folder: Path) -> tuple[str, Tensor]:
