@@ -57,25 +57,25 @@ def test_towers_must_be_known(bert: Path) -> None:
 def test_untrained_heads(bert: Path) -> None:
     model = build_model(bert, ["dense", "multi", "sparse", "lexical"], changes={"multi": {"dim": 8}, "query_prefix": ""}).eval()
     stack = stacks_of(model)["query"]
-    weight = stack.heads.multi.linear.weight
+    weight = tiny.heads_of(model).multi.linear.weight
     torch.testing.assert_close(weight @ weight.T, torch.eye(8), atol=1e-5, rtol=0)
     found = model(model.preprocess(tiny.TEXTS, task="document"))
     own = found["bags"].bool()
     assert (found["lexical"][:, tiny.BERT_SHIFT :][own] > 0).all()
-    states = stack.heads.sparse.norm(found["token_embeddings"][found["attention_mask"].bool()])
+    states = tiny.heads_of(model).sparse.norm(found["token_embeddings"][found["attention_mask"].bool()])
     products = states.detach() @ stack.backbone.model.get_input_embeddings().weight.detach()[tiny.BERT_SHIFT :].T
     assert 0.5 < float(products.std()) < 1.5
     assert abs(float(products.mean())) < 0.3
     again = build_model(bert, ["dense", "multi", "sparse", "lexical"], changes={"multi": {"dim": 8}})
-    assert torch.equal(stacks_of(again)["query"].heads.multi.linear.weight, weight)
+    assert torch.equal(tiny.heads_of(again).multi.linear.weight, weight)
     other = build_model(bert, ["multi"], changes={"multi": {"dim": 8}}, seed=1)
-    assert not torch.equal(stacks_of(other)["query"].heads.multi.linear.weight, weight)
+    assert not torch.equal(tiny.heads_of(other).multi.linear.weight, weight)
 
 
 def test_a_projection_of_dense_vectors(bert: Path) -> None:
     model = build_model(bert, changes={"dim": 6, "dense": {"projection": "tanh", "normalised": False}}).eval()
     found = model(model.preprocess(tiny.TEXTS, task="document"))
-    linear = stacks_of(model)["query"].heads.dense.linear
+    linear = tiny.heads_of(model).dense.linear
     torch.testing.assert_close(found["sentence_embedding"], torch.tanh(linear(found["token_embeddings"][:, 0])))
 
 

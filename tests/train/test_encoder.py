@@ -22,7 +22,6 @@ from trilens.train.build import build_model
 from trilens.train.encoder import TorchEncoder
 from trilens.train.model import description_of, stacks_of
 
-ALL = ("dense", "multi", "sparse", "lexical")
 SCRIPT = Path(__file__).parents[2] / "scripts" / "make_model.py"
 TEXTS = [*tiny.TEXTS, "", "the " * 60, "fox, fox. fox"]
 
@@ -30,7 +29,9 @@ TEXTS = [*tiny.TEXTS, "", "the " * 60, "fox, fox. fox"]
 @pytest.fixture
 def model(tmp_path: Path) -> SentenceTransformer:
     multi = {"dim": 8, "query_tokens": 12, "mask_token": "[MASK]", "query_marker": "[unused0]", "doc_marker": "[unused1]"}
-    return build_model(tiny.bert(tmp_path / "tiny"), ALL, changes={"multi": multi, "sparse": {"top": 5}, "query_prefix": "a "})
+    return build_model(
+        tiny.bert(tmp_path / "tiny"), tiny.ALL, changes={"multi": multi, "sparse": {"top": 5}, "query_prefix": "a "}
+    )
 
 
 @pytest.fixture
@@ -100,7 +101,7 @@ def test_the_same_as_in_training(model: SentenceTransformer) -> None:
 
 def test_a_model_in_training_stays_in_training(model: SentenceTransformer) -> None:
     model.train()
-    frozen = stacks_of(model)["query"].heads.multi
+    frozen = tiny.heads_of(model).multi
     frozen.eval()
     encoder = TorchEncoder(model, heads=["dense"])
     first, second = encoder.encode_queries(["red fox"]), encoder.encode_queries(["red fox"])
@@ -114,7 +115,7 @@ def test_the_fingerprint_follows_the_weights(model: SentenceTransformer) -> None
     before = encoder.fingerprint
     assert before.startswith("tiny-torch-") and before == TorchEncoder(model).fingerprint
     with torch.no_grad():
-        stacks_of(model)["query"].heads.lexical.linear.bias += 1e-3
+        tiny.heads_of(model).lexical.linear.bias += 1e-3
     assert encoder.fingerprint != before
 
 

@@ -8,6 +8,10 @@ import torch
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 from transformers import BertConfig, BertModel, T5Config, T5EncoderModel, XLMRobertaConfig, XLMRobertaModel
 
+from trilens.encode.folder import Head
+from trilens.train.model import stacks_of
+
+ALL: list[Head] = ["dense", "multi", "sparse", "lexical"]
 TALE = "red green fox owl dog runs sleeps home over lazy river stone the a quick slow and under tree night"
 WORDS = TALE.split()
 SPECIAL = ["[PAD]", "[unused0]", "[unused1]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
@@ -69,6 +73,11 @@ def t5(folder: Path) -> Path:
     tokenizer.post_processor = processors.TemplateProcessing(single="$A </s>", special_tokens=[("</s>", 1)])
     tokenizer.add_special_tokens(["<pad>", "</s>", "<unk>"])
     return save_tokenizer(folder, tokenizer, pad_token="<pad>", unk_token="<unk>", eos_token="</s>")
+
+
+def heads_of(model: Any, task: str = "query") -> Any:
+    """The heads of a tower, which a test knows to be there."""
+    return stacks_of(model)[task].heads
 
 
 def pieces() -> list[str]:

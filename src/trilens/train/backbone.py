@@ -181,7 +181,7 @@ def read_tokenizer(model: str, processor: Any, lower_case: bool, where: dict[str
     """
     named = {"cache_folder" if name == "cache_dir" else name: value for name, value in where.items()}
     file = load_file_path(model, TOKENIZER_FILE, **named)
-    backend = getattr(processor, "backend_tokenizer", None)
+    backend: Any = getattr(processor, "backend_tokenizer", None)
     if file is None and backend is None:
         raise BadModel(
             f"{model} has no {TOKENIZER_FILE}, and its tokenizer is a slow one; expected a fast tokenizer: convert it with "

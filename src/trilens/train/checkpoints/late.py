@@ -32,7 +32,7 @@ def load_colbert(folder: Path, source: str, changes: Mapping[str, Any]) -> tuple
     if metadata.get("dim", len(linear)) != len(linear):
         raise BadModel(f"{file} has {LINEAR} for {len(linear)} dimensions; {METADATA_FILE} says {metadata['dim']}")
     backbone = Backbone(str(folder))
-    query_tokens: int = metadata.get("query_maxlen") or COLBERT.query_tokens
+    query_tokens = metadata.get("query_maxlen") or COLBERT.query_tokens
     multi = COLBERT.model_dump() | {
         "dim": len(linear),
         "query_tokens": query_tokens,
