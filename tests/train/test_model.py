@@ -18,7 +18,6 @@ from trilens.errors import BadInput, BadModel
 from trilens.train.build import build_model
 from trilens.train.model import Heads, description_of, load_model, stacks_of
 
-ALL = ("dense", "multi", "sparse", "lexical")
 COLBERT = {
     "dim": 8,
     "query_tokens": 10,
@@ -38,7 +37,7 @@ def bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def model(bert: Path) -> SentenceTransformer:
-    return build_model(bert, ALL, changes={"multi": COLBERT, "doc_prefix": "a : "}).eval()
+    return build_model(bert, tiny.ALL, changes={"multi": COLBERT, "doc_prefix": "a : "}).eval()
 
 
 def words(ids: Any) -> list[str]:
@@ -64,7 +63,10 @@ def test_documents_as_they_are_read(model: SentenceTransformer) -> None:
 
 
 def test_a_training_may_read_less(model: SentenceTransformer) -> None:
-    assert words(model.preprocess(["red fox runs home"], task="document", max_length=6)["input_ids"][0])[-2:] == [":", "[SEP]"]
+    assert words(model.preprocess(["red fox runs home"], task="document", max_length=6)["input_ids"][0])[-2:] == [
+        "red",
+        "[SEP]",
+    ]
     assert model.preprocess(["red fox runs home"], task="query", max_length=6)["input_ids"].shape == (1, 6)
     assert model.preprocess(["red fox runs home"], task="query")["input_ids"].shape == (1, 10)
 
@@ -127,10 +129,10 @@ def test_gradients_reach_the_tied_embeddings(model: SentenceTransformer) -> None
 
 @pytest.mark.parametrize("towers", ["shared", "separate"])
 def test_saving_loses_nothing(bert: Path, tmp_path: Path, towers: Any) -> None:
-    made = build_model(bert, ALL, towers, {"multi": COLBERT, "max_doc_tokens": 20}).eval()
+    made = build_model(bert, tiny.ALL, towers, {"multi": COLBERT, "max_doc_tokens": 20}).eval()
     if towers == "separate":
         with torch.no_grad():
-            stacks_of(made)["query"].heads.multi.linear.weight *= -1
+            tiny.heads_of(made).multi.linear.weight *= -1
     made.save_pretrained(str(tmp_path / "saved"), create_model_card=False)
     again = load_model(tmp_path / "saved").eval()
     assert description_of(again) == description_of(made)
@@ -194,7 +196,7 @@ def test_missing_tensors_are_named(bert: Path, tmp_path: Path) -> None:
 def test_t5_and_xlm_roberta(tmp_path: Path) -> None:
     """T5 has more embeddings than tokens, and no place for one at the beginning; XLM-R counts places from 2."""
     for name in ("t5", "xlm_roberta"):
-        made = build_model(getattr(tiny, name)(tmp_path / name), ALL, changes={"multi": {"dim": 8}}).eval()
+        made = build_model(getattr(tiny, name)(tmp_path / name), tiny.ALL, changes={"multi": {"dim": 8}}).eval()
         size = stacks_of(made)["query"].backbone.tokens.size
         description = description_of(made)
         assert description.sparse is not None and description.sparse.shift == {"t5": 3, "xlm_roberta": 4}[name]
@@ -218,7 +220,7 @@ def test_the_mean_in_place_of_the_closing_token(tmp_path: Path) -> None:
     ).eval()
     features = made.preprocess(tiny.TEXTS, task="document")
     found = made(dict(features))
-    linear = stacks_of(made)["query"].heads.multi.linear
+    linear = tiny.heads_of(made).multi.linear
     plain = T5EncoderModel.from_pretrained(tmp_path).eval()
     for at in range(len(tiny.TEXTS)):
         length = int(features["attention_mask"][at].sum())
@@ -235,6 +237,6 @@ def test_a_model_of_other_modules_is_refused() -> None:
 
 
 def test_heads_alone_have_no_parameters_but_their_own(model: SentenceTransformer) -> None:
-    heads = stacks_of(model)["query"].heads
+    heads = tiny.heads_of(model)
     assert isinstance(heads, Heads)
     assert not any("word" in name for name, _ in heads.named_parameters())

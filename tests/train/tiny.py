@@ -5,9 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 from transformers import BertConfig, BertModel, T5Config, T5EncoderModel, XLMRobertaConfig, XLMRobertaModel
 
+from trilens.encode.folder import Head
+from trilens.train.model import stacks_of
+
+ALL: list[Head] = ["dense", "multi", "sparse", "lexical"]
 TALE = "red green fox owl dog runs sleeps home over lazy river stone the a quick slow and under tree night"
 WORDS = TALE.split()
 SPECIAL = ["[PAD]", "[unused0]", "[unused1]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
@@ -71,6 +75,11 @@ def t5(folder: Path) -> Path:
     return save_tokenizer(folder, tokenizer, pad_token="<pad>", unk_token="<unk>", eos_token="</s>")
 
 
+def heads_of(model: Any, task: str = "query") -> Any:
+    """The heads of a tower, which a test knows to be there."""
+    return stacks_of(model)[task].heads
+
+
 def pieces() -> list[str]:
     """The words as sentencepiece has them, and punctuation."""
     return [f"▁{word}" for word in WORDS] + [",", ".", ":", "s"]
@@ -79,7 +88,7 @@ def pieces() -> list[str]:
 def unigram(vocabulary: list[str], unknown: int) -> Tokenizer:
     """A tokenizer as XLM-R and T5 have one."""
     tokenizer = Tokenizer(models.Unigram([(word, -1.0) for word in vocabulary], unk_id=unknown))
-    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
+    tokenizer.pre_tokenizer, tokenizer.decoder = pre_tokenizers.Metaspace(), decoders.Metaspace()
     return tokenizer
 
 

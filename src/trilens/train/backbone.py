@@ -1,7 +1,8 @@
 """`Backbone`: the encoder of a trainable model, which reads texts by the very code that serves a model folder."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import torch
 from sentence_transformers.base.modules import Transformer
 from sentence_transformers.util import load_file_path
 from torch import Tensor
+from transformers.utils import logging
 
 from trilens.encode.folder import TOKENIZER_FILE, ModelDescription
 from trilens.encode.reading import Reading, Rows, Side, require_texts
@@ -48,9 +50,10 @@ class Backbone(Transformer):
         """As the base class does it, but a tensor that is not in the checkpoint is no reason to invent one."""
         told: dict[str, Any]
         try:
-            model, told = super()._load_model(
-                model_name_or_path, *arguments, output_loading_info=True, ignore_mismatched_sizes=True, **options
-            )
+            with quietly():
+                model, told = super()._load_model(
+                    model_name_or_path, *arguments, output_loading_info=True, ignore_mismatched_sizes=True, **options
+                )
         except (RuntimeError, ValueError, OSError) as error:
             raise BadModel(f"{model_name_or_path} cannot be loaded: {' '.join(str(error).split())}") from error
         faults = [f"{name} {tuple(found)} for {tuple(wanted)}" for name, found, wanted in sorted(told["mismatched_keys"])]
@@ -128,9 +131,11 @@ class Backbone(Transformer):
         return 0 if found is None else int(found)
 
     def forward(self, features: dict[str, Any], **_: Any) -> dict[str, Any]:
-        """Adds `token_embeddings` (texts, tokens, hidden) and, for heads that are tied to them, `word_embeddings`."""
-        found = self.model(input_ids=features["input_ids"], attention_mask=features["attention_mask"])
-        features["token_embeddings"] = found.last_hidden_state
+        """Adds `token_embeddings` (texts, tokens, hidden), unless they are given, and, for heads that are tied to them,
+        `word_embeddings`."""
+        if "token_embeddings" not in features:
+            found = self.model(input_ids=features["input_ids"], attention_mask=features["attention_mask"])
+            features["token_embeddings"] = found.last_hidden_state
         features["word_embeddings"] = self.model.get_input_embeddings().weight
         return features
 
@@ -144,6 +149,20 @@ class Backbone(Transformer):
         """As the base class does it; the tokenizer is written as it was read."""
         super().save(output_path, *arguments, **options)
         (Path(output_path) / TOKENIZER_FILE).write_text(self.tokenizer_json, encoding="utf-8")
+
+
+@contextmanager
+def quietly() -> Iterator[None]:
+    """Without the bars and reports of transformers: what a caller has to know is in our errors."""
+    level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(level)
+        if bars:
+            logging.enable_progress_bar()
 
 
 def cut(description: ModelDescription, side: Side, max_tokens: int) -> ModelDescription:
@@ -162,9 +181,9 @@ def read_tokenizer(model: str, processor: Any, lower_case: bool, where: dict[str
     The file itself, because what transformers makes of it is not always the same tokenizer. Checkpoints that have only the
     vocabulary get the one that transformers makes.
     """
-    where = {"cache_folder" if name == "cache_dir" else name: value for name, value in where.items()}
-    file = load_file_path(model, TOKENIZER_FILE, **where)
-    backend = getattr(processor, "backend_tokenizer", None)
+    named = {"cache_folder" if name == "cache_dir" else name: value for name, value in where.items()}
+    file = load_file_path(model, TOKENIZER_FILE, **named)
+    backend: Any = getattr(processor, "backend_tokenizer", None)
     if file is None and backend is None:
         raise BadModel(
             f"{model} has no {TOKENIZER_FILE}, and its tokenizer is a slow one; expected a fast tokenizer: convert it with "

@@ -82,7 +82,7 @@ def split(side: Features, texts: int) -> list[Features]:
         width, columns = used.shape[1], int(used.any(0).nonzero().max()) + 1 if used.any() else 1
         batches.append(
             {
-                name: value[:, :columns] if isinstance(value, Tensor) and value.ndim == 2 and value.shape[1] == width else value
+                name: value[:, :columns] if isinstance(value, Tensor) and value.shape[1:2] == (width,) else value
                 for name, value in batch.items()
             }
         )

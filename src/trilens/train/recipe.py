@@ -35,6 +35,7 @@ class ModelPart(Part):
     lexical: LexicalHead | None = None
     freeze_embeddings: bool = False
     freeze_layers: int = Field(default=0, ge=0)  # from the first on
+    freeze: bool = False  # the whole backbone: only heads are trained, from states that are computed once
     gradient_checkpointing: bool = False
     licence: str = ""
     source: str = ""

@@ -46,6 +46,7 @@ from trilens.train.negatives.drawing import FromBags, FromTable
 from trilens.train.objectives import Objectives
 from trilens.train.pretraining import RetroMaeLoss, TextFeed
 from trilens.train.recipe import NegativesPart, Recipe, as_yaml
+from trilens.train.states import StateCache
 from trilens.train.teacher import make_teacher
 from trilens.train.trainer import Log, Measure, StopOnNan, Trainer
 
@@ -125,6 +126,9 @@ def _model(recipe: Recipe) -> SentenceTransformer:
     changes = part.model_dump(include=set(ModelDescription.model_fields) - {"heads"}, exclude_none=True)
     model = build_model(part.backbone, part.heads, part.towers, changes | {"name": recipe.name}, recipe.run.seed)
     freeze(model, embeddings=part.freeze_embeddings, layers=part.freeze_layers)
+    if part.freeze:
+        for stack in stacks_of(model).values():
+            stack.backbone.requires_grad_(False)
     recompute_layers(model, part.gradient_checkpointing)
     return model
 
@@ -160,7 +164,8 @@ def _trainer(
         negatives = _negatives(recipe, model, data.examples)
         if recipe.negatives.source == "refresh":
             callbacks.append(Refresh(negatives, TorchEncoder(model), recipe.negatives))
-        feed = Feed(data.examples, reader(model), negatives, recipe.negatives.count, run.seed, make_teacher(recipe.teacher))
+        read = cached_states(model, data.examples, Path(arguments.output_dir)) if recipe.model.freeze else reader(model)
+        feed = Feed(data.examples, read, negatives, recipe.negatives.count, run.seed, make_teacher(recipe.teacher))
         lengths, count = _lengths(data.examples, model), len(data.examples)
         plan = KeyBatches(data.order, lengths, data.examples.groups(), batches, arguments.world_size, run.seed, **sizes)
     keys = Keys(batches + 1, count)
@@ -183,6 +188,15 @@ def reader(model: SentenceTransformer) -> Read:
         return {**stacks[task].backbone.preprocess(texts, task=task), "task": task}
 
     return read
+
+
+def cached_states(model: SentenceTransformer, examples: Examples, folder: Path) -> Read:
+    """Reads texts with their states, which are computed here and now."""
+    rank = os.environ.get("RANK", "0")  # each process has its own
+    cache = StateCache(model, folder / f"states-{rank}")
+    cache.add("query", (examples.query(at) for at in range(len(examples))))
+    cache.add("document", (examples.passage(number) for number in range(examples.passage_count)))
+    return cache
 
 
 def _negatives(recipe: Recipe, model: SentenceTransformer, examples: Examples) -> FromTable | FromBags:
@@ -270,6 +284,8 @@ def _finish(recipe: Recipe, folder: Path, trainer: Trainer, after: dict[str, flo
     first = next(row for row in trainer.state.log_history if any(":" in name for name in row))
     before = {name.removeprefix("eval_"): value for name, value in first.items() if ":" in name}
     target = folder / "model"
+    for states in folder.glob("states-*"):
+        shutil.rmtree(states)
     result = Result(recipe.name, str(target), before, after, trainer.state.global_step, trainer.state.best_global_step, seconds)
     if trainer.is_world_process_zero():
         shutil.rmtree(target, ignore_errors=True)

@@ -93,10 +93,21 @@ def take(tensors: Mapping[str, Any], names: Sequence[str], where: Path) -> list[
 
 
 def trained_stack(
-    backbone: Backbone, source: str, heads: Sequence[Head], changes: Mapping[str, Any], weights: Mapping[str, Tensor]
+    backbone: Backbone,
+    source: str,
+    heads: Sequence[Head],
+    described: Mapping[str, Any],
+    changes: Mapping[str, Any],
+    weights: Mapping[str, Tensor],
 ) -> Stack:
-    """A tower whose heads have these weights, named as a saved model names them."""
-    description = describe(backbone, source, heads, changes)
+    """A tower whose heads have these weights, named as a saved model names them.
+
+    It is as the checkpoint is `described`, but for `changes`. Lengths are cut to what the encoder reads.
+    """
+    longest = backbone.longest
+    lengths = {name: described[name] for name in ("max_query_tokens", "max_doc_tokens") if name in described}
+    cut = {name: tokens if longest is None else min(tokens, longest) for name, tokens in lengths.items()}
+    description = describe(backbone, source, heads, {**described, **cut, **changes})
     backbone.read_as(description)
     require_readable(backbone, description)
     made = Heads(description, backbone.get_embedding_dimension(), biased(weights))

@@ -32,7 +32,7 @@ def load_colbert(folder: Path, source: str, changes: Mapping[str, Any]) -> tuple
     if metadata.get("dim", len(linear)) != len(linear):
         raise BadModel(f"{file} has {LINEAR} for {len(linear)} dimensions; {METADATA_FILE} says {metadata['dim']}")
     backbone = Backbone(str(folder))
-    query_tokens: int = metadata.get("query_maxlen") or COLBERT.query_tokens
+    query_tokens = metadata.get("query_maxlen") or COLBERT.query_tokens
     multi = COLBERT.model_dump() | {
         "dim": len(linear),
         "query_tokens": query_tokens,
@@ -49,7 +49,7 @@ def load_colbert(folder: Path, source: str, changes: Mapping[str, Any]) -> tuple
         "max_doc_tokens": metadata.get("doc_maxlen") or 220,
         "multi": multi,
     }
-    return trained_stack(backbone, source, ["multi"], described | dict(changes), {"multi.linear.weight": linear}), None
+    return trained_stack(backbone, source, ["multi"], described, changes, {"multi.linear.weight": linear}), None
 
 
 def recognises_xtr(folder: Path) -> bool:
@@ -73,7 +73,7 @@ def load_xtr(folder: Path, source: str, changes: Mapping[str, Any]) -> tuple[Sta
     backbone = Backbone(str(folder), do_lower_case=not colxtr)
     fields = COLXTR_FIELDS if colxtr else {"query_prefix": "", "doc_prefix": ""}
     described = fields | {"multi": (COLXTR if colxtr else XTR).model_dump() | {"dim": len(linear)}}
-    return trained_stack(backbone, source, ["multi"], described | dict(changes), {"multi.linear.weight": linear}), None
+    return trained_stack(backbone, source, ["multi"], described, changes, {"multi.linear.weight": linear}), None
 
 
 def read_linear(folder: Path) -> tuple[str, Tensor]:

@@ -52,7 +52,7 @@ def load_checkpoint(
             f"{source} has no config.json with a model_type; expected a checkpoint of sentence-transformers, BGE-M3, ColBERT, "
             "XTR, vsearch, DPR or an encoder of Hugging Face"
         )
-    return assemble(trained_stack(Backbone(str(path)), str(source), ["dense"], changes or {}, {}))
+    return assemble(trained_stack(Backbone(str(path)), str(source), ["dense"], {}, changes or {}, {}))
 
 
 def redescribed(model: SentenceTransformer, changes: Mapping[str, Any]) -> SentenceTransformer:

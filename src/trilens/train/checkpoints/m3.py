@@ -31,13 +31,12 @@ def load(folder: Path, source: str, changes: Mapping[str, Any]) -> tuple[Stack, 
         weight, bias = take(read_tensors(folder / name), ("weight", "bias"), folder / name)
         weights |= {f"{head}.linear.weight": weight, f"{head}.linear.bias": bias}
     backbone = Backbone(str(folder))
-    longest = backbone.longest or MAX_DOC_TOKENS
     described = {
         "pooling": read_module_settings(folder).get("pooling", "cls"),
         "query_prefix": "",
         "doc_prefix": "",
-        "max_query_tokens": min(MAX_QUERY_TOKENS, longest),
-        "max_doc_tokens": min(MAX_DOC_TOKENS, longest),
+        "max_query_tokens": MAX_QUERY_TOKENS,
+        "max_doc_tokens": MAX_DOC_TOKENS,
         "multi": BGE_M3.model_dump() | {"dim": len(weights["multi.linear.weight"])},
     }
-    return trained_stack(backbone, source, ["dense", "multi", "lexical"], described | dict(changes), weights), None
+    return trained_stack(backbone, source, ["dense", "multi", "lexical"], described, changes, weights), None

@@ -14,6 +14,7 @@ from trilens.train.model import MODULES_FILE, Stack
 
 POOLINGS = {"pooling_mode_cls_token": "cls", "pooling_mode_mean_tokens": "mean"}
 ACTIVATIONS = {"Identity": "linear", "Tanh": "tanh"}
+UNLIMITED = 1_000_000
 PROMPTS = {"query_prefix": ("query",), "doc_prefix": ("document", "passage", "corpus")}
 """Names that sentence-transformers gives to what is put before queries and documents."""
 
@@ -37,7 +38,7 @@ def load(folder: Path, source: str, changes: Mapping[str, Any]) -> tuple[Stack, 
     if described != {"normalised": True}:
         settings["dense"] = described
     backbone = Backbone(str(folder / settings.pop("encoder")), do_lower_case=settings.pop("lower_case"))
-    return trained_stack(backbone, source, ["dense"], settings | prompts_of(folder) | dict(changes), weights), None
+    return trained_stack(backbone, source, ["dense"], settings | prompts_of(folder), changes, weights), None
 
 
 def read_module_settings(folder: Path) -> dict[str, Any]:
@@ -47,7 +48,7 @@ def read_module_settings(folder: Path) -> dict[str, Any]:
         if kind == "Transformer":
             saved = read_json(folder / path / "sentence_bert_config.json")
             settings |= {"encoder": path, "lower_case": bool(saved.get("do_lower_case"))}
-            if longest := saved.get("max_seq_length"):
+            if longest := saved.get("max_seq_length") or tokenizer_length(folder / path):
                 settings |= {"max_query_tokens": longest, "max_doc_tokens": longest}
         elif kind == "Pooling":
             settings["pooling"] = read_pooling(folder / path / "config.json")
@@ -60,6 +61,12 @@ def read_module_settings(folder: Path) -> dict[str, Any]:
                 f"{folder / MODULES_FILE} names the module {kind}; expected Transformer, Pooling, at most one Dense, Normalize"
             )
     return settings
+
+
+def tokenizer_length(folder: Path) -> int | None:
+    """Where versions from 5 on keep the length; a tokenizer without one has a number of thirty digits."""
+    longest = read_json(folder / "tokenizer_config.json").get("model_max_length")
+    return int(longest) if longest is not None and longest < UNLIMITED else None
 
 
 def modules_of(folder: Path) -> list[tuple[str, str]]:

@@ -53,11 +53,11 @@ def vsearch_stacks(
         raise BadModel(f"{source} pools words by {query['pooling']}; expected max")
     described = DPR if kind == "dpr" else describe_vdr(query)
     lengths = {"max_query_tokens": query.get("max_len", 256), "max_doc_tokens": document.get("max_len", 256)}
-    fields = described | lengths | dict(changes)
+    fields = described | lengths
     prefixes = ["encoder_q"] if shared else ["encoder_q", "encoder_p"]
     if shared and not any(name.startswith("encoder_q.") for name in tensors):
         prefixes = ["encoder_p"]  # of tensors that are the same, safetensors keeps one
-    made = [tower(tensors, f"{prefix}.", kind, query.get("model_id"), folder, source, fields) for prefix in prefixes]
+    made = [tower(tensors, f"{prefix}.", kind, query.get("model_id"), folder, source, fields, changes) for prefix in prefixes]
     return made[0], made[1] if len(made) == 2 else None
 
 
@@ -76,6 +76,7 @@ def tower(
     folder: Path,
     source: str,
     fields: Mapping[str, Any],
+    changes: Mapping[str, Any],
 ) -> Stack:
     """One tower of the tensors that begin with `prefix`, and `bert_model.` where they have that."""
     own = {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
@@ -91,7 +92,7 @@ def tower(
         weights = {"dense.linear.weight": weight, "dense.linear.bias": bias}
         fields = {"dim": len(weight)} | dict(fields) | {"dense": {"normalised": False, "projection": "linear"}}
     backbone = make_backbone(encoder, base, folder, source)
-    return trained_stack(backbone, source, ["sparse" if kind == "vdr" else "dense"], fields, weights)
+    return trained_stack(backbone, source, ["sparse" if kind == "vdr" else "dense"], fields, changes, weights)
 
 
 def make_backbone(tensors: Mapping[str, Tensor], base: str | None, folder: Path, source: str) -> Backbone:
@@ -173,10 +174,10 @@ def load_halves(path: Path, source: str, documents: str | Path | None, changes: 
             f"{source} and {passages if passages != source else 'no other'} are not the two encoders of a DPR; expected that "
             "of questions, and as `documents` that of passages"
         )
-    fields = DPR | DPR_LENGTHS | dict(changes)
+    fields = DPR | DPR_LENGTHS
     halves = (("question_encoder.", path, source), ("ctx_encoder.", other, passages))
     query, document = (
-        tower(half(folder, prefix), prefix, "dpr", None, folder, name, fields) for prefix, folder, name in halves
+        tower(half(folder, prefix), prefix, "dpr", None, folder, name, fields, changes) for prefix, folder, name in halves
     )
     return assemble(query, document)
 
@@ -199,11 +200,11 @@ def load_file(file: Path, source: str, changes: Mapping[str, Any]) -> tuple[Stac
     if {"encoder_q", "encoder_p"} <= settings.keys():
         return vsearch_stacks(tensors, settings, file.parent, source, changes)
     longest = settings.get("sequence_length") or 256
-    fields = DPR | {"max_query_tokens": longest, "max_doc_tokens": longest} | dict(changes)
+    fields = DPR | {"max_query_tokens": longest, "max_doc_tokens": longest}
     named = {with_encoder(name): tensor for name, tensor in tensors.items()}
     base = settings.get("pretrained_model_cfg")
     query, document = (
-        tower(named, prefix, "dpr", base, file.parent, source, fields) for prefix in ("question_model.", "ctx_model.")
+        tower(named, prefix, "dpr", base, file.parent, source, fields, changes) for prefix in ("question_model.", "ctx_model.")
     )
     return query, document
 
