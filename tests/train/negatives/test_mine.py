@@ -184,7 +184,7 @@ def test_what_was_begun_is_gone_on_with(
     monkeypatch.setattr(mining, "CHUNK", 4)
     whole = run(many, collection, tmp_path / "whole", answers="string")
 
-    def stop(count: int) -> None:
+    def stop(count: float) -> None:
         if (tmp_path / "out.partial.json").exists() and json.loads((tmp_path / "out.partial.json").read_text())["done"] >= 12:
             raise KeyboardInterrupt
 
@@ -192,7 +192,7 @@ def test_what_was_begun_is_gone_on_with(
         mine(many, collection, MiningConfig(answers="string"), tmp_path / "out", progress=stop)
     with (tmp_path / "out.partial").open("a") as file:
         file.write('{"question": "cut in the mid')
-    counted: list[int] = []
+    counted: list[float] = []
     report = mine(many, collection, MiningConfig(answers="string"), tmp_path / "out", progress=counted.append)
     assert counted[0] == 12
     assert sum(counted) == 40
@@ -204,7 +204,7 @@ def test_what_was_begun_is_gone_on_with(
 def test_other_work_is_not_mixed_in(examples: Examples, collection: Collection, tmp_path: Path) -> None:
     out = tmp_path / "out"
 
-    def stop(count: int) -> None:
+    def stop(count: float) -> None:
         if count:
             raise KeyboardInterrupt
 
