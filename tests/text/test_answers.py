@@ -55,7 +55,7 @@ def test_nothing_to_look_for_is_in_no_text(empty: list[str], kind: str) -> None:
 
 
 def test_regular_expressions() -> None:
-    matcher = AnswerMatcher([r"(Jan(uary)?|Feb)\s+\d{4}", r"^caf\u00e9$"], "regex")
+    matcher = AnswerMatcher([r"(Jan(uary)?|Feb)\s+\d{4}", "^caf\u00e9$"], "regex")
     assert matcher.matches("It was january\n1999.")
     assert matcher.matches("CAFE\u0301")
     assert not matcher.matches("It was March 1999 in a café")

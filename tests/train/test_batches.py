@@ -100,6 +100,8 @@ def test_the_last_step_is_filled_up_for_all_processes() -> None:
     assert sorted(times.values()) == [1] * 8 + [2]
     dropped = plan(np.ones(9, int), size=2, seed=0, epoch=0, world=2, drop_last=True)
     assert [len(batch) for batch in dropped] == [2, 2, 2, 2]
+    many = plan(np.ones(2001, int), size=2, seed=0, epoch=0, world=2)
+    assert sorted(Counter(np.concatenate(many).tolist()).values()) == [1] * 2000 + [2]
     alone = plan(np.ones(1, int), size=2, seed=0, epoch=0, world=3)
     assert [batch.tolist() for batch in alone] == [[0], [0], [0]]
 

@@ -15,4 +15,5 @@ def test_lists_of_different_lengths() -> None:
 
 def test_scores_are_kept_as_such() -> None:
     lists = Lists.of([[0.5], [-1]], "f")
-    assert (lists.values.dtype, lists.values.tolist()) == (np.float32, [0.5, -1])
+    assert lists.values.dtype == np.float32
+    assert lists.values.tolist() == [0.5, -1]

@@ -19,6 +19,9 @@ Ints = NDArray[np.int64]
 BORDERS = (16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192)
 """Lengths at which buckets end where nothing is said: a text is never padded by more than half of its length."""
 
+FEW = 1024  # examples, of which all are tried to fill a step up
+TRIES = 32  # otherwise, for each process
+
 
 def plan(
     lengths: NDArray[np.integer],
@@ -105,8 +108,10 @@ def _last_steps(partial: list[Ints], world: int, groups: Lists, random: np.rando
 
 
 def _filled_up(batch: Ints, world: int, groups: Lists, random: np.random.Generator) -> Ints:
-    """With examples from anywhere until there is one for each process; they clash only if all others do."""
-    others = random.permutation(len(groups))
+    """With examples from anywhere until there is one for each process; they clash only if all that are tried do."""
+    # Where there are many examples, a few tries find some: a shuffle of all of them for every batch would take hours.
+    few = len(groups) <= FEW
+    others = random.permutation(len(groups)) if few else random.integers(0, len(groups), TRIES * world)
     taken = set(groups.take(batch).values.tolist())
     chosen = batch.tolist()
     for example in others.tolist():

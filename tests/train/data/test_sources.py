@@ -156,7 +156,9 @@ def test_columns(tmp_path: Path, kind: str) -> None:
         parquet.write_table(pyarrow.Table.from_pylist(ROWS), path)
     else:
         separator = "\t" if kind == "tsv" else ","
-        path.write_text("".join(separator.join(cells) + "\n" for cells in [ROWS[0].keys(), *(row.values() for row in ROWS)]))
+        path.write_text(
+            "".join(separator.join(cells) + "\n" for cells in [list(ROWS[0]), *(list(row.values()) for row in ROWS)])
+        )
     examples = read(format="columns", path=path).examples
     assert [shown(examples, at) for at in range(2)] == EXPECTED
 
@@ -268,7 +270,14 @@ def test_a_table_without_the_columns(tmp_path: Path) -> None:
 
 
 @needs_data
-def test_real_data() -> None:
+def test_a_real_folder() -> None:
+    scifact = read(format="beir", path=SHARED / "scifact").examples
+    assert (len(scifact), scifact.passage_count) == (809, 5_183)
+
+
+@needs_data
+@pytest.mark.long
+def test_all_real_data() -> None:
     squad = read(format="dpr", path=SHARED / "squad-retrieval/train.dpr.jsonl", corpus=SHARED / "squad-retrieval/corpus.jsonl")
     assert (len(squad.examples), squad.examples.passage_count) == (87_599, 20_958)
     assert squad.examples.columns.negatives.lengths.mean() > 3.99
@@ -278,5 +287,5 @@ def test_real_data() -> None:
         [parse_source({"format": "dpr", "path": SHARED / name / "train.jsonl"}) for name in ("medquad", "ni-qa")]
     )
     assert len(both.examples) == 16_407 + 15_512
-    scifact = read(format="beir", path=SHARED / "scifact").examples
-    assert (len(scifact), scifact.passage_count) == (809, 5_183)
+    pairs = read(format="pairs", path=SHARED / "debian-en.jsonl.xz", skip_bad=True)
+    assert pairs.reports[0].kept + pairs.reports[0].skipped == 61_485

@@ -33,7 +33,8 @@ def test_what_the_model_ranks_high_but_is_no_positive(examples: Examples, lens: 
     counted: list[int] = []
     table = refresh(examples, CountingEncoder(), lens, 4, least=0, progress=counted.append)
     assert table.candidates[0].tolist()[:2] == [2, 1]
-    assert table.scores[0].tolist()[:2] == pytest.approx([2, 1], abs=0.02)
+    rounding = 0.1 if lens == "multi" else 0.01  # token vectors are kept in 4 bits a dimension, weights in 8
+    assert table.scores[0].tolist()[:2] == pytest.approx([2, 1], abs=rounding)
     assert table.candidates[1].tolist()[0] == 1  # "cat hat" scores 2
     assert not {0, 5} & set(table.candidates[0].tolist())
     assert not {2, 6} & set(table.candidates[1].tolist())

@@ -36,8 +36,8 @@ class CountingEncoder:
         sparse = Sparse(indptr, terms, np.ones(len(terms), np.float32), len(WORDS))
         if progress:
             progress(len(texts))
-        # Token vectors need a dimension that bits divide; each is a unit vector.
-        tokens = Multi(indptr, np.eye(len(WORDS), dtype=np.float32)[terms], terms)
+        # Every token is a unit vector; the index takes multiples of 32 dimensions.
+        tokens = Multi(indptr, np.eye(len(WORDS), 32, dtype=np.float32)[terms], terms)
         return Encoded(dense=Dense(vectors), sparse=sparse, lexical=sparse, bag=sparse, multi=tokens)
 
     def encode_queries(self, texts: Sequence[str]) -> Encoded:

@@ -1,6 +1,6 @@
 """`Examples`: training examples over numbered passages. All texts are held once, the examples are whole numbers."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from hashlib import blake2b
 
 import numpy as np
@@ -29,8 +29,8 @@ class Columns:
 
     def take(self, rows: NDArray[np.integer]) -> "Columns":
         """The examples at `rows`, in that order."""
-        columns = (getattr(self, field.name) for field in fields(self))
-        return Columns(*(column.take(rows) if isinstance(column, Lists) else column[rows] for column in columns))
+        lists = (self.positives, self.negatives, self.answers, self.teacher)
+        return Columns(self.queries[rows], self.query_ids[rows], self.sources[rows], *(column.take(rows) for column in lists))
 
 
 class Examples:

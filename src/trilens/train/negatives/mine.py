@@ -28,8 +28,8 @@ from trilens.train.negatives.scorers import Scorer
 
 CHUNK = 64  # examples between two writes: what a kill can cost
 
-Progress = Callable[[int], None]
-"""Called with the number of examples, or documents, finished since the last call."""
+Progress = Callable[[float], None]
+"""Called with how many examples, or documents, were finished since the last call."""
 
 
 class MiningConfig(BaseModel):
