@@ -39,7 +39,9 @@ class StateCache:
         every = list(dict.fromkeys(texts))
         stack = self._stacks[task]
         reading = stack.backbone.reading(SIDES[task], fill=True)
-        lengths = [len(ids) for start in range(0, len(every), WINDOW) for ids in reading.read(every[start : start + WINDOW]).ids]
+        lengths = [
+            len(ids) for start in range(0, len(every), WINDOW) for ids in reading.read(every[start : start + WINDOW]).ids
+        ]
         offsets = offsets_of(np.array(lengths, np.int64))
         self._folder.mkdir(parents=True, exist_ok=True)
         shape = (int(offsets[-1]), stack.backbone.get_embedding_dimension())
