@@ -46,10 +46,22 @@ def build_model(
     """
     if towers not in ("shared", "separate"):
         raise BadInput(f"towers is {towers!r}; expected 'shared' or 'separate'")
-    query = build_stack(Backbone(str(backbone)), str(backbone), heads, changes or {}, seed)
+    query = build_stack(open_backbone(str(backbone)), str(backbone), heads, changes or {}, seed)
     if towers == "shared":
         return assemble(query)
-    return assemble(query, build_stack(Backbone(str(backbone)), str(backbone), heads, changes or {}, seed))
+    return assemble(query, build_stack(open_backbone(str(backbone)), str(backbone), heads, changes or {}, seed))
+
+
+def open_backbone(source: str) -> Backbone:
+    """The encoder of a folder or of the hub."""
+    if source.startswith(("/", ".", "~")) and not Path(source).is_dir():
+        raise BadModel(f"{source} is no folder; expected a Hugging Face model: check the path, or give an id of the hub")
+    try:
+        return Backbone(source)
+    except OSError as error:
+        raise BadModel(
+            f"{source} is neither a folder nor a model that the hub has or could be asked for ({' '.join(str(error).split())[:200]})"
+        ) from error
 
 
 def build_stack(backbone: Backbone, source: str, heads: Sequence[Head], changes: Mapping[str, Any], seed: int = 0) -> Stack:
