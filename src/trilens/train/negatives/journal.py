@@ -2,7 +2,8 @@
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -26,29 +27,27 @@ class Journal:
         self._state = path.with_name(f"{path.name}.partial.json")
         if path.exists():
             raise BadInput(f"{shown(path)} exists already; expected a file to be made: remove it, or choose another name")
-        try:
+        with self._clear_errors():
             path.parent.mkdir(parents=True, exist_ok=True)
             size = self._resume() if self._state.exists() else 0
             self._file = self._partial.open("ab")
             self._file.truncate(size)
-        except OSError as error:
-            raise BadInput(
-                f"{shown(self._partial)} cannot be written: {error.strerror}; check folder and permissions"
-            ) from error
+            self._file.seek(size)
 
     def append(self, lines: Sequence[str], counts: Mapping[str, int]) -> None:
         """Add lines, and to the counts; once this returns, they are kept."""
-        self._file.write("".join(f"{line}\n" for line in lines).encode())
-        self._file.flush()
-        os.fsync(self._file.fileno())
         self.done += len(lines)
         for name, count in counts.items():
             self.counts[name] = self.counts.get(name, 0) + count
-        fresh = self._state.with_name(f"{self._state.name}.new")
-        state = {"identity": self._identity, "done": self.done, "bytes": self._file.tell(), "counts": self.counts}
-        fresh.write_text(json.dumps(state), encoding="utf-8")
-        force(fresh)
-        fresh.replace(self._state)
+        with self._clear_errors():
+            self._file.write("".join(f"{line}\n" for line in lines).encode())
+            self._file.flush()
+            os.fsync(self._file.fileno())
+            fresh = self._state.with_name(f"{self._state.name}.new")
+            state = {"identity": self._identity, "done": self.done, "bytes": self._file.tell(), "counts": self.counts}
+            fresh.write_text(json.dumps(state), encoding="utf-8")
+            force(fresh)
+            fresh.replace(self._state)
 
     def finish(self) -> None:
         """Give the file its name."""
@@ -60,6 +59,15 @@ class Journal:
     def close(self) -> None:
         """Leave what is there for the next time."""
         self._file.close()
+
+    @contextmanager
+    def _clear_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise BadInput(
+                f"{shown(self._partial)} cannot be written: {error.strerror}; check the folder and its disk, then go on"
+            ) from error
 
     def _resume(self) -> int:
         try:
