@@ -13,6 +13,8 @@ transformers = pytest.importorskip("transformers", reason="part of trilens[train
 safetensors = pytest.importorskip("safetensors.numpy", reason="part of trilens[export]")
 pytest.importorskip("onnx", reason="part of trilens[export]")
 
+transformers.utils.logging.disable_progress_bar()  # of saving, which tests of the command line would see
+
 SPECIAL = ["[CLS]", "[PAD]", "[SEP]", "[UNK]", "[MASK]", "[Q]", "[D]"]  # the second is the padding, as in RoBERTa
 WORDS = [*SPECIAL, ",", ".", *(f"w{at}" for at in range(200))]
 DIM, LAYERS, POSITIONS = 32, 2, 330

@@ -169,16 +169,15 @@ class _Graphs:
         outputs = self._open(self._weights)([*names], {"input_ids": input_ids, "attention_mask": mask})
         found = dict(zip(heads, outputs, strict=True))
         if "sparse" in found:
-            inputs = {STATES: found["sparse"], "attention_mask": mask}
-            (found["sparse"],) = self._open(self._sparse)(["sparse"], inputs)
+            (found["sparse"],) = self._open(self._sparse)(["sparse"], {STATES: found["sparse"], "attention_mask": mask})
         return found
 
     def _open(self, file: Path) -> Run:
         with self._lock:
             if file not in self._opened:
-                own = {head: dim for head, dim in self._config.dims.items() if (head == "sparse") == (file == self._sparse)}
-                outputs: dict[str, int | None] = {**own}
-                if self._config.sparse and file != self._sparse:
+                dims, ends = self._config.dims, file == self._sparse
+                outputs: dict[str, int | None] = {head: dim for head, dim in dims.items() if (head == "sparse") == ends}
+                if "sparse" in dims and not ends:
                     outputs[STATES] = None
                 self._opened[file] = open_session(file, outputs, self._threads, self._alone)
             return self._opened[file]

@@ -25,9 +25,9 @@ def fit_heads(
 
     `words` are the word embeddings of the backbone, `epsilon` that of its normalisations.
     """
-    multi = config.multi and Projection(
-        principal(states, config.multi.dim), config.multi.normalised, None, config.multi.mean_for_last
-    )
+    described, multi = config.multi, None
+    if described is not None:
+        multi = Projection(principal(states, described.dim), described.normalised, None, described.mean_for_last)
     return Heads(
         multi=multi,
         sparse=fit_vocabulary(config.sparse, states, words, epsilon) if config.sparse else None,

@@ -128,11 +128,8 @@ def _as_json(done: "Exported") -> dict[str, Any]:
 def _print(done: "Exported", wanted: bool) -> None:
     console = out()
     megabytes = sum(done.sizes.values()) / 1e6
-    console.print(
-        f"{done.path}: {', '.join(done.config.heads)}; {done.config.precision}; {megabytes:,.1f} MB",
-        markup=False,
-        soft_wrap=True,
-    )
+    summary = f"{done.path}: {', '.join(done.config.heads)}; {done.config.precision}; {megabytes:,.1f} MB"
+    console.print(summary, markup=False, soft_wrap=True)
     for one in done.agreements or []:
         console.print(
             f"  {one.head:<8} cosine with the original {one.mean:.5f} on average, {one.worst:.5f} at worst; "
