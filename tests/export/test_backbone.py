@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from .tiny import KINDS, SHIFT, WORDS, safetensors, texts, torch, transformers, write_plain  # isort: skip
+pytest.importorskip("torch", reason="the originals run in torch: pip install trilens[train]")
+pytest.importorskip("onnx", reason="part of trilens[export]")
 
 from trilens.encode.onnx import open_session
 from trilens.encode.tokens import Tokens
@@ -20,6 +21,8 @@ from trilens.export.distances import bucket_of
 from trilens.export.encoder import EncoderGraph
 from trilens.export.layers import Precision
 from trilens.export.texts import Given
+
+from .tiny import KINDS, SHIFT, WORDS, safetensors, texts, torch, transformers, write_plain
 
 LENGTHS = (300, 9, 3)
 

@@ -6,13 +6,16 @@ from typing import Any
 
 import pytest
 
-from .tiny import DESCRIPTION, DIM, SHIFT, WORDS, write_heads, write_tokenizer  # isort: skip
+pytest.importorskip("torch", reason="the originals run in torch: pip install trilens[train]")
+pytest.importorskip("onnx", reason="part of trilens[export]")
 
 from trilens.encode.folder import ModelConfig
 from trilens.encode.tokens import Tokens
 from trilens.errors import BadInput, BadModel
 from trilens.export.describe import Options, describe
 from trilens.export.source import Source
+
+from .tiny import DESCRIPTION, DIM, SHIFT, WORDS, write_heads, write_tokenizer
 
 
 @pytest.fixture
@@ -58,7 +61,7 @@ def test_untrained_heads(folder: Path) -> None:
     assert config.sparse and (config.sparse.dim, config.sparse.shift) == (len(WORDS) - SHIFT, SHIFT)
     assert config.lexical and config.lexical.dim == len(WORDS)
     colxtr = plain(folder, "colxtr", multi={"dim": 16})
-    assert colxtr.multi and colxtr.multi.mean_for_last and not colxtr.multi.normalised
+    assert colxtr.multi and colxtr.multi.closing_mean and not colxtr.multi.normalised
 
 
 @pytest.mark.parametrize(

@@ -6,14 +6,17 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from .tiny import DIM, DESCRIPTION, head_tensors, write_heads, write_plain  # isort: skip
+pytest.importorskip("torch", reason="the originals run in torch: pip install trilens[train]")
+pytest.importorskip("onnx", reason="part of trilens[export]")
 
 from trilens.encode.folder import ModelConfig
 from trilens.encode.onnx import open_session
 from trilens.errors import BadModel
 from trilens.export.backbone import Backbone, open_backbone
 from trilens.export.encoder import EncoderGraph, Pooling
-from trilens.export.heads import Heads, Lexical, Projection, read_heads
+from trilens.export.heads import Heads, Lexical, Pooled, Projection, read_heads
+
+from .tiny import DESCRIPTION, DIM, head_tensors, write_heads, write_plain
 
 Floats = NDArray[np.float32]
 RNG = np.random.default_rng(2)
@@ -53,15 +56,27 @@ def test_dense(tmp_path: Path, backbone: Backbone, pooling: Pooling) -> None:
 
 
 @pytest.mark.parametrize("normalised", [False, True])
-@pytest.mark.parametrize("mean_for_last", [False, True])
+@pytest.mark.parametrize("tanh", [False, True])
+@pytest.mark.parametrize("pooling", ["mean", "cls"])
+def test_projected_dense(tmp_path: Path, backbone: Backbone, pooling: Pooling, tanh: bool, normalised: bool) -> None:
+    weight, bias = RNG.normal(0, 0.1, (DIM, 5)).astype(np.float32), RNG.normal(size=5).astype(np.float32)
+    found, states = run(tmp_path, backbone, Heads(Pooled(normalised, weight, bias, tanh)), "dense", pooling)
+    means = np.stack([row[:count].mean(axis=0) for row, count in zip(states, MASK.sum(axis=1), strict=True)])
+    expected = (states[:, 0] if pooling == "cls" else means) @ weight + bias
+    expected = np.tanh(expected) if tanh else expected
+    np.testing.assert_allclose(found, unit(expected) if normalised else expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("normalised", [False, True])
+@pytest.mark.parametrize("closing_mean", [False, True])
 @pytest.mark.parametrize("with_bias", [False, True])
-def test_multi(tmp_path: Path, backbone: Backbone, normalised: bool, mean_for_last: bool, with_bias: bool) -> None:
+def test_multi(tmp_path: Path, backbone: Backbone, normalised: bool, closing_mean: bool, with_bias: bool) -> None:
     weight = RNG.normal(size=(DIM, 5)).astype(np.float32)
     bias = RNG.normal(size=5).astype(np.float32) if with_bias else None
-    head = Projection(weight, normalised, bias, mean_for_last)
-    found, states = run(tmp_path, backbone, Heads(dense=False, multi=head), "multi")
+    head = Projection(weight, normalised, bias, closing_mean)
+    found, states = run(tmp_path, backbone, Heads(dense=None, multi=head), "multi")
     expected = states @ weight + (0 if bias is None else bias)
-    if mean_for_last:
+    if closing_mean:
         for row, count in zip(expected, MASK.sum(axis=1), strict=True):
             row[count - 1] = row[:count].mean(axis=0)
     if normalised:
@@ -70,7 +85,9 @@ def test_multi(tmp_path: Path, backbone: Backbone, normalised: bool, mean_for_la
 
 
 def test_lexical(tmp_path: Path, backbone: Backbone) -> None:
-    head = Lexical(RNG.normal(size=(DIM, 1)).astype(np.float32), np.array([-0.03], np.float32))
+    weight = RNG.normal(size=(DIM, 1)).astype(np.float32)
+    _, states = run(tmp_path, backbone, Heads(), "dense")
+    head = Lexical(weight, -np.median(states @ weight).reshape(1))  # half of the weights are below zero
     found, states = run(tmp_path, backbone, Heads(lexical=head), "lexical")
     np.testing.assert_allclose(found, np.maximum(states @ head.weight + head.bias, 0)[..., 0], atol=1e-5)
     assert (found == 0).any() and (found > 0).any()
@@ -91,7 +108,7 @@ def test_trained_heads_are_read(tmp_path: Path) -> None:
     np.testing.assert_array_equal(heads.lexical.weight[:, 0], tensors["lexical.linear.weight"][0])
     assert heads.sparse.epsilon == 1e-5
     only = read_heads(tmp_path / "1_Heads", described(heads=["multi"], sparse=None, lexical=None), DIM)
-    assert (only.dense, only.sparse, only.lexical) == (False, None, None)
+    assert (only.dense, only.sparse, only.lexical) == (None, None, None)
 
 
 @pytest.mark.parametrize(

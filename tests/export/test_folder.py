@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from .tiny import KINDS, MULTI, SHIFT, safetensors, texts, write_plain, write_texts, write_towers, write_trained  # isort: skip
+pytest.importorskip("torch", reason="the originals run in torch: pip install trilens[train]")
+pytest.importorskip("onnx", reason="part of trilens[export]")
 
 from trilens.encode.folder import ModelFolder
 from trilens.encode.onnx import OnnxEncoder
@@ -16,6 +17,20 @@ from trilens.errors import BadInput, BadModel, TrilensError
 from trilens.export.check import Agreement, require_agreement
 from trilens.export.describe import Options
 from trilens.export.folder import Exported, export
+
+from .tiny import (
+    DIM,
+    KINDS,
+    MULTI,
+    SHIFT,
+    head_tensors,
+    safetensors,
+    texts,
+    write_plain,
+    write_texts,
+    write_towers,
+    write_trained,
+)
 
 HEADS = {"multi": {"dim": 8}, "vdr": True, "vocabulary_shift": SHIFT, "lexical": True}
 
@@ -49,15 +64,27 @@ def test_8_bits(tmp_path: Path, kind: str, precision: str) -> None:
 @pytest.mark.parametrize(
     "multi",
     [
-        MULTI | {"mean_for_last": True, "normalised": False},
+        MULTI | {"closing_mean": True, "normalised": False},
         MULTI | {"query_tokens": 16, "mask_token": "[MASK]", "query_marker": "[Q]", "doc_marker": "[D]"},
         MULTI | {"query_tokens": 16, "mask_token": "[MASK]", "attend_to_mask": True, "skip_first": True},
     ],
 )
 def test_ways_to_read(tmp_path: Path, multi: dict[str, Any]) -> None:
-    write_trained(tmp_path / "source", "t5" if multi.get("mean_for_last") else "xlm-roberta", multi=multi)
+    write_trained(tmp_path / "source", "t5" if multi.get("closing_mean") else "xlm-roberta", multi=multi)
     done = run(tmp_path)
     assert done.agreements and max(one.difference for one in done.agreements) < 1e-4
+
+
+@pytest.mark.parametrize("dense", [{"normalised": False}, {"projection": "tanh", "normalised": True}])
+def test_dense_heads_that_do_more_than_pool(tmp_path: Path, dense: dict[str, Any]) -> None:
+    dim = 10 if "projection" in dense else DIM
+    rng = np.random.default_rng(3)
+    layer = {"dense.linear.weight": rng.normal(0, 0.1, (10, DIM)), "dense.linear.bias": rng.normal(0, 1, 10)}
+    tensors = head_tensors() | {name: tensor.astype(np.float32) for name, tensor in layer.items()}
+    write_trained(tmp_path / "source", "bert", tensors, dense=dense, dim=dim)
+    done = run(tmp_path)
+    assert done.agreements and max(one.difference for one in done.agreements) < 1e-4
+    assert OnnxEncoder(tmp_path / "made").dim == dim
 
 
 def test_a_model_without_dense(tmp_path: Path) -> None:
@@ -93,7 +120,8 @@ def test_a_folder_that_computes_something_else_is_not_written(tmp_path: Path) ->
     def change(what: str, total: int) -> Any:
         if what.startswith("checking"):
             tensors = safetensors.load_file(file)
-            tensors["encoder.layer.0.output.dense.weight"] = tensors["encoder.layer.0.output.dense.weight"] + np.float32(0.05)
+            name = "encoder.layer.0.output.dense.weight"
+            tensors[name] = tensors[name] * np.float32(1.2)
             safetensors.save_file(tensors, file, {"format": "pt"})
         return nullcontext(lambda _amount: None)
 

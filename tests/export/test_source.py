@@ -6,10 +6,13 @@ from typing import Any
 
 import pytest
 
-from .tiny import write_modules  # isort: skip
+pytest.importorskip("torch", reason="the originals run in torch: pip install trilens[train]")
+pytest.importorskip("onnx", reason="part of trilens[export]")
 
 from trilens.errors import BadModel
 from trilens.export.source import Source, Sources, find_sources
+
+from .tiny import write_modules
 
 KNOWN = "sentence_transformers.models."
 

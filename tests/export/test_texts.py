@@ -4,12 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from .tiny import DESCRIPTION, MULTI, WORDS, write_texts, write_tokenizer  # isort: skip
+pytest.importorskip("torch", reason="the originals run in torch: pip install trilens[train]")
+pytest.importorskip("onnx", reason="part of trilens[export]")
 
 from trilens.encode.folder import ModelConfig
 from trilens.encode.tokens import Tokens
 from trilens.errors import BadInput
 from trilens.export.texts import CalibrationTexts, read_docs, read_queries, read_texts, thin
+
+from .tiny import DESCRIPTION, MULTI, WORDS, write_texts, write_tokenizer
 
 
 def test_a_file_is_read_and_thinned(tmp_path: Path) -> None:

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from .tiny import DIM, write_plain  # isort: skip
+pytest.importorskip("torch", reason="the originals run in torch: pip install trilens[train]")
+pytest.importorskip("onnx", reason="part of trilens[export]")
 
 from trilens.encode.folder import SparseHead
 from trilens.encode.onnx import open_session
@@ -18,6 +19,8 @@ from trilens.export.heads import Heads, Vocabulary
 from trilens.export.layers import Precision
 from trilens.export.texts import Given
 from trilens.export.vocabulary import VocabularyGraph
+
+from .tiny import DIM, write_plain
 
 Floats = NDArray[np.float32]
 WORDS, SHIFT, UNUSED = 5000, 9, 3  # the last embeddings belong to no token

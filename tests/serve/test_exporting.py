@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+pytest.importorskip("torch", reason="the originals run in torch: pip install trilens[train]")
 pytest.importorskip("onnx", reason="part of trilens[export]")
 
 from ..export.tiny import write_plain, write_texts, write_trained

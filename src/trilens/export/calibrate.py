@@ -8,7 +8,6 @@ import onnxruntime
 from trilens.export.backbone import Backbone
 from trilens.export.encoder import EncoderGraph
 from trilens.export.graph import LARGEST_BYTES
-from trilens.export.heads import Heads
 from trilens.export.layers import Precision
 from trilens.export.rounding import Floats, Range, choose_range
 from trilens.export.texts import Given
@@ -27,7 +26,7 @@ def exact_graph(backbone: Backbone) -> EncoderGraph:
     """The graph in float32; weights that no single file would hold are stored in 8 bits, which is near enough to measure."""
     weights_bytes = sum(tensor.nbytes for tensor in backbone.checkpoint.tensors.values())
     precision: Precision = "float32" if weights_bytes < LARGEST_BYTES else "int8-weights"
-    return EncoderGraph(backbone, "mean", precision, heads=Heads(dense=True))
+    return EncoderGraph(backbone, "mean", precision)
 
 
 def run_each(model: bytes, texts: Iterable[Given], outputs: list[str]) -> Iterator[list[Floats]]:

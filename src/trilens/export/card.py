@@ -37,7 +37,9 @@ Documents are read up to {config.max_doc_tokens} tokens{_prefix(config.doc_prefi
 def _head(config: ModelConfig, head: Head, trained: bool) -> str:
     if head == "dense":
         pooled = "mean of the token states" if config.pooling == "mean" else "state of the first token"
-        return f"{config.dim} dimensions, the {pooled}, of length 1."
+        steps = f", {config.dense.projection} projection" if config.dense and config.dense.projection else ""
+        length = "" if config.dense and not config.dense.normalised else ", of length 1"
+        return f"{config.dim} dimensions, the {pooled}{steps}{length}."
     untrained = "" if trained else " **Untrained**: fitted to the calibration texts, a start and a floor for training."
     if head == "multi" and config.multi:
         length = ", of length 1" if config.multi.normalised else ""

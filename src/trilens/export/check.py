@@ -126,9 +126,17 @@ class Original:
         return np.asarray(output.last_hidden_state[0].numpy(), np.float32)
 
     def _dense(self, states: list[Floats], rows: Rows) -> Floats:
-        if self._config.pooling == "cls":
-            return unit(np.stack([tokens[0] for tokens in states]))
-        return unit(np.stack([tokens[:seen].mean(axis=0) for tokens, seen in zip(states, rows.seen, strict=True)]))
+        head = self._heads.dense
+        assert head is not None
+        cls = self._config.pooling == "cls"
+        pooled = np.stack(
+            [tokens[0] if cls else tokens[:seen].mean(axis=0) for tokens, seen in zip(states, rows.seen, strict=True)]
+        )
+        if head.weight is not None:
+            pooled = pooled @ head.weight + (0 if head.bias is None else head.bias)
+        if head.tanh:
+            pooled = np.tanh(pooled)
+        return unit(pooled) if head.normalised else pooled
 
     def _multi(self, states: list[Floats], rows: Rows) -> Floats:
         head = self._heads.multi
@@ -136,7 +144,7 @@ class Original:
         kept, found = self._reading.kept(rows), []
         for at, tokens in enumerate(states):
             vectors = tokens @ head.weight + (0 if head.bias is None else head.bias)
-            if head.mean_for_last:
+            if head.closing_mean:
                 vectors[rows.seen[at] - 1] = vectors[: rows.seen[at]].mean(axis=0)
             found.append((unit(vectors) if head.normalised else vectors)[kept.row(at)])
         return np.concatenate(found)

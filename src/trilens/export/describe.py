@@ -71,7 +71,7 @@ def _trained(options: Options, heads: Path, dim: int, longest: int | None) -> Mo
         config = ModelConfig.model_validate(read_json(file) | said | {"precision": options.precision})
     except ValidationError as error:
         raise BadModel(f"{file}: {first_fault(error)}; save the model again") from error
-    if config.dim != dim:
+    if config.dim != dim and not (config.dense and config.dense.projection):
         raise BadModel(f"{file} says that dim is {config.dim}; expected {dim}, as the backbone has")
     longer = max(config.max_query_tokens, config.max_doc_tokens)
     if longest is not None and longer > longest:

@@ -10,7 +10,7 @@ from onnx import TensorProto
 from trilens.encode.folder import STATES
 from trilens.export.backbone import Backbone
 from trilens.export.graph import floats, whole_numbers
-from trilens.export.heads import Heads, Lexical, Projection
+from trilens.export.heads import Heads, Lexical, Pooled, Projection
 from trilens.export.layers import Layers, Precision
 from trilens.export.rounding import Range
 
@@ -33,7 +33,7 @@ class EncoderGraph(Layers):
         self.heads = heads or Heads()
         self.states = backbone.write(self)
         self._dim = backbone.dim
-        self._dense = [self._pool(pooling)] if self.heads.dense else []
+        self._dense = [] if self.heads.dense is None else [self._pool(pooling, self.heads.dense)]
         self._others: list[onnx.ValueInfoProto] = []
         if self.heads.multi is not None:
             self._others.append(self._project(self.heads.multi))
@@ -51,27 +51,43 @@ class EncoderGraph(Layers):
             self.whole("encoder", inputs, [*self._dense, *tapped, *self._others]).SerializeToString(deterministic=True)
         )
 
-    def _pool(self, pooling: Pooling) -> onnx.ValueInfoProto:
-        """The `dense` head: mean of the token states, or the first one, at length 1."""
+    def _pool(self, pooling: Pooling, head: Pooled) -> onnx.ValueInfoProto:
+        """The `dense` head: mean of the token states, or the first one, and what the head makes of it."""
         if pooling == "cls":
             pooled = self.add("Gather", [self.states, self.constant("zero", 0, np.int64)], "pooled", axis=1)
-        else:  # the sum: dividing by the number of tokens does not change the direction
+        else:
             second = self.constant("second", [1], np.int64)
             kept = self.add("Cast", ["attention_mask"], "kept", to=TensorProto.FLOAT)
             kept = self.add("Unsqueeze", [kept, second], "kept.row")
             pooled = self.add("Squeeze", [self.add("MatMul", [kept, self.states], "pooled.row"), second], "pooled")
-        self.normalise(pooled, "dense")
-        return floats("dense", "texts", self._dim)
+            if not head.plain:  # the sum and the mean have the same direction
+                count = self.add("ReduceSum", [kept, self.constant("third", [2], np.int64)], "kept.count", keepdims=0)
+                count = self.add("Max", [count, self.constant("at.least", 1, np.float32)], "kept.divisor")
+                pooled = self.add("Div", [pooled, count], "pooled.mean")
+        pooled = self._convert(pooled, head)
+        if head.normalised:
+            self.normalise(pooled, "dense")
+        else:
+            self.add("Identity", [pooled], "dense")
+        return floats("dense", "texts", self._dim if head.weight is None else head.weight.shape[1])
+
+    def _convert(self, pooled: str, head: Pooled) -> str:
+        """The pooled state after the head's own layer."""
+        if head.weight is not None:
+            pooled = self.add("MatMul", [pooled, self.constant("dense.weight", head.weight, np.float32)], "dense.xw")
+        if head.bias is not None:
+            pooled = self.add("Add", [pooled, self.constant("dense.bias", head.bias, np.float32)], "dense.y")
+        return self.add("Tanh", [pooled], "dense.tanh") if head.tanh else pooled
 
     def _project(self, head: Projection) -> onnx.ValueInfoProto:
         """The `multi` head: each token state in other dimensions."""
-        steps = ["product", *["bias"] * (head.bias is not None), *["mean"] * head.mean_for_last, *["length"] * head.normalised]
+        steps = ["product", *["bias"] * (head.bias is not None), *["mean"] * head.closing_mean, *["length"] * head.normalised]
         names = {step: "multi" if step == steps[-1] else "multi.x" if step == "product" else f"multi.{step}" for step in steps}
         weight = self.constant("multi.weight", head.weight, np.float32)
         vectors = self.add("MatMul", [self.states, weight], names["product"])
         if head.bias is not None:
             vectors = self.add("Add", [vectors, self.constant("multi.added", head.bias, np.float32)], names["bias"])
-        if head.mean_for_last:
+        if head.closing_mean:
             vectors = self._put_mean_last(vectors, names["mean"])
         if head.normalised:
             self.normalise(vectors, names["length"])

@@ -27,7 +27,7 @@ def fit_heads(
     """
     described, multi = config.multi, None
     if described is not None:
-        multi = Projection(principal(states, described.dim), described.normalised, None, described.mean_for_last)
+        multi = Projection(principal(states, described.dim), described.normalised, None, described.closing_mean)
     return Heads(
         multi=multi,
         sparse=fit_vocabulary(config.sparse, states, words, epsilon) if config.sparse else None,
