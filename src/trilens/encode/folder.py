@@ -7,6 +7,8 @@ The graph takes `input_ids` and `attention_mask` (int64, texts × tokens) and ha
 The head `sparse` has a graph of its own, `sparse.onnx`, since it costs as much as a small model and most passes do not need
 it. From `states`, a further output of the first graph (texts × tokens × hidden), and `attention_mask` it makes `sparse`: a
 weight ≥ 0 for each word of the vocabulary (texts × dim). Positions that are not attended to have no part in it.
+
+A model that has other weights for queries holds the graphs that queries run through in the folder `query`.
 """
 
 import hashlib
@@ -25,6 +27,7 @@ TOKENIZER_FILE = "tokenizer.json"
 WEIGHT_FILES = ("model.int8.onnx", "model.onnx")
 SPARSE_FILE = "sparse.onnx"
 STATES = "states"
+QUERY_FOLDER = "query"
 
 Head = Literal["dense", "multi", "sparse", "lexical"]
 
@@ -148,6 +151,7 @@ class ModelConfig(ModelDescription):
     """What `trilens.json` says."""
 
     precision: Literal["float32", "int8-weights", "int8"]
+    query_tower: bool = False  # queries have graphs of their own
 
 
 @dataclass(frozen=True)
@@ -186,7 +190,18 @@ class ModelFolder:
     @property
     def files(self) -> list[Path]:
         """All that the configuration describes."""
-        return [self.tokenizer, self.weights, *([self.sparse] if self.config.sparse else [])]
+        graphs = [*self.graphs, *(self.query.graphs if self.config.query_tower else [])]
+        return [self.tokenizer, *graphs]
+
+    @property
+    def graphs(self) -> list[Path]:
+        """The graphs that documents run through."""
+        return [self.weights, *([self.sparse] if self.config.sparse else [])]
+
+    @property
+    def query(self) -> "ModelFolder":
+        """Where the graphs that queries run through are: mostly here as well."""
+        return ModelFolder(self.path / QUERY_FOLDER, self.config) if self.config.query_tower else self
 
     @cached_property
     def fingerprint(self) -> str:

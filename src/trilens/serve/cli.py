@@ -11,7 +11,7 @@ import typer
 
 from trilens import __version__
 from trilens.errors import TrilensError
-from trilens.serve import collections, demo, evaluating, indexing, mining, searching, tokens, training, words
+from trilens.serve import collections, demo, evaluating, exporting, indexing, mining, searching, tokens, training, words
 
 app = typer.Typer(
     name="trilens",
@@ -34,6 +34,7 @@ app.command("analyse")(tokens.analyse_command)
 app.command("disentangle")(words.disentangle_command)
 app.command("explain")(words.explain_command)
 app.command("train")(training.train_command)
+app.command("export")(exporting.export_command)
 app.command()(demo.demo)
 
 

@@ -59,9 +59,8 @@ def open_backbone(source: str) -> Backbone:
     try:
         return Backbone(source)
     except OSError as error:
-        raise BadModel(
-            f"{source} is neither a folder nor a model that the hub has or could be asked for ({' '.join(str(error).split())[:200]})"
-        ) from error
+        told = " ".join(str(error).split())[:200]
+        raise BadModel(f"{source} is neither a folder nor a model that the hub has, or could be asked for ({told})") from error
 
 
 def build_stack(backbone: Backbone, source: str, heads: Sequence[Head], changes: Mapping[str, Any], seed: int = 0) -> Stack:
