@@ -1,8 +1,5 @@
 """A model in training as an encoder: the same as the ONNX encoder of the same weights, and no trace of it left."""
 
-import importlib.util
-import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +17,8 @@ from trilens.encode.terms import SparseMode
 from trilens.errors import BadInput, BadModel
 from trilens.train.build import build_model
 from trilens.train.encoder import TorchEncoder
-from trilens.train.model import description_of, stacks_of
+from trilens.train.model import stacks_of
 
-SCRIPT = Path(__file__).parents[2] / "scripts" / "make_model.py"
 TEXTS = [*tiny.TEXTS, "", "the " * 60, "fox, fox. fox"]
 
 
@@ -36,34 +32,14 @@ def model(tmp_path: Path) -> SentenceTransformer:
 
 @pytest.fixture
 def served(model: SentenceTransformer, tmp_path: Path) -> OnnxEncoder:
-    """The folder that `scripts/make_model.py` makes of these weights."""
-    pytest.importorskip("onnx", reason="part of trilens[model]")
-    spec = importlib.util.spec_from_file_location("make_model", SCRIPT)
-    assert spec is not None and spec.loader is not None
-    script = importlib.util.module_from_spec(spec)
-    sys.modules["make_model"] = script
-    spec.loader.exec_module(script)
-    saved = tmp_path / "saved"
-    stack, description = stacks_of(model)["query"], description_of(model)
-    stack.backbone.model.save_pretrained(saved)
-    config = json.loads((saved / "config.json").read_text()) | {"position_embedding_type": "absolute"}
-    (saved / "config.json").write_text(json.dumps(config))
-    weights = {name: tensor.numpy() for name, tensor in stack.heads.state_dict().items()}
-    bert = script.Bert(saved)
-    heads = script.Heads(
-        script.Projection(np.ascontiguousarray(weights["multi.linear.weight"].T), True),
-        script.Vocabulary(description.sparse, weights["sparse.norm.weight"], weights["sparse.norm.bias"], 1.0),
-        script.Lexical(np.ascontiguousarray(weights["lexical.linear.weight"].T), weights["lexical.linear.bias"]),
-    )
-    graph, folder = script.Graph(bert, description.pooling, "float32", {}, heads), tmp_path / "served"
-    folder.mkdir()
-    (folder / "model.onnx").write_bytes(graph.model())
-    (folder / "sparse.onnx").write_bytes(
-        script.VocabularyGraph(bert, "float32", heads.sparse, graph).model(folder / "model.onnx")
-    )
-    (folder / "tokenizer.json").write_text(stack.backbone.tokenizer_json)
-    (folder / "trilens.json").write_text(json.dumps(description.model_dump(mode="json") | {"precision": "float32"}))
-    return OnnxEncoder(folder, threads=1)
+    """The folder that `trilens export` makes of these weights."""
+    pytest.importorskip("onnx", reason="part of trilens[export]")
+    from trilens.export.describe import Options
+    from trilens.export.folder import export
+
+    model.save_pretrained(str(tmp_path / "saved"), create_model_card=False)
+    export(tmp_path / "saved", tmp_path / "served", Options(precision="float32"), check=False)
+    return OnnxEncoder(tmp_path / "served", threads=1)
 
 
 @pytest.mark.parametrize("side", ["queries", "docs"])
