@@ -30,10 +30,18 @@ def test_importing_trilens_loads_nothing_heavy() -> None:
     assert done.stdout.startswith("[] ")
 
 
-def test_running_needs_no_torch() -> None:
+def test_only_training_and_the_check_of_an_export_need_torch() -> None:
     assert len(SOURCES) > 20
-    users = {path.name for path in SOURCES if {"torch", "transformers"} & set(imported(ast.parse(path.read_text())))}
-    assert users == set()
+    heavy = {"torch", "transformers", "sentence_transformers"}
+    users = {path for path in SOURCES if heavy & set(imported(ast.parse(path.read_text())))}
+    check = ROOT / "src/trilens/export/check.py"
+    assert check in users and all(path.is_relative_to(ROOT / "src/trilens/train") for path in users - {check})
+
+
+def test_only_exports_need_onnx() -> None:
+    users = {path for path in SOURCES if {"onnx", "safetensors"} & set(imported(ast.parse(path.read_text())))}
+    allowed = (ROOT / "src/trilens/export", ROOT / "src/trilens/train")
+    assert users and all(any(path.is_relative_to(folder) for folder in allowed) for path in users)
 
 
 def environment() -> dict[str, str]:

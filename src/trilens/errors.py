@@ -43,3 +43,7 @@ class CollectionReadOnly(CollectionError):
 
 class UnknownFormat(CollectionError):
     """The collection was written by a version of trilens that this one does not know."""
+
+
+class TrainingFailed(TrilensError):
+    """A training run that cannot go on: its loss is not a number any more."""

@@ -70,6 +70,9 @@ def test_a_missing_file_is_named(tmp_path: Path, file: str) -> None:
         ModelFolder.open(folder)
 
 
+FILLED = {"query_tokens": 32, "mask_token": "[MASK]", "attend_to_mask": True}
+
+
 @pytest.mark.parametrize(
     ("changes", "named"),
     [
@@ -96,6 +99,8 @@ def test_a_missing_file_is_named(tmp_path: Path, file: str) -> None:
         ({"multi": {**MULTI, "normalised": 1}}, r"multi\.normalised"),
         ({"multi": {**MULTI, "query_tokens": 32}}, r"multi\.mask_token: is missing, but query_tokens is 32"),
         ({"multi": {**MULTI, "query_tokens": 257, "mask_token": "[MASK]"}}, "multi: query_tokens is 257; .* 256"),
+        ({"multi": {**MULTI, **FILLED, "closing_mean": True}}, r"multi\.closing_mean: is given with attend_to_mask"),
+        ({"dense": {"length": 1}}, r"dense\.length"),
     ],
 )
 def test_a_bad_configuration_names_file_and_field(tmp_path: Path, changes: dict[str, object], named: str) -> None:

@@ -40,9 +40,9 @@ COLBERT = MultiHead(
     skip_special=False,
 )
 # The vectors of XTR have length 1 (so the encoder of xtr-warp), those of ColXTR do not. XTR reads lower-cased text, which
-# its tokenizer has to see to; ColXTR puts the mean of the tokens in place of its closing one, which its graph has to do.
+# its tokenizer has to see to.
 XTR = MultiHead(dim=128, normalised=True, skip_punctuation=False, skip_special=False)
-COLXTR = MultiHead(dim=128, normalised=False, skip_punctuation=False, skip_special=False)
+COLXTR = MultiHead(dim=128, normalised=False, skip_punctuation=False, skip_special=False, closing_mean=True)
 BGE_M3 = MultiHead(dim=1024, normalised=True, skip_punctuation=False, skip_special=False, skip_first=True)
 
 # VDR, SVDR and SiDR: the words of BERT's uncased vocabulary after the unused tokens. Lengths are those of their training,

@@ -1,12 +1,14 @@
 """A model folder: `trilens.json` beside a tokenizer and an ONNX graph, all that is needed to run a model.
 
 The graph takes `input_ids` and `attention_mask` (int64, texts × tokens) and has one output per head, named after it:
-`dense` is pooled and L2-normalised float32 (texts × dim), `multi` has a vector per token (texts × tokens × dim), `lexical` a
-weight ≥ 0 per token (texts × tokens).
+`dense` is pooled float32 (texts × dim), of length 1 unless its description says otherwise, `multi` has a vector per token
+(texts × tokens × dim), `lexical` a weight ≥ 0 per token (texts × tokens).
 
 The head `sparse` has a graph of its own, `sparse.onnx`, since it costs as much as a small model and most passes do not need
 it. From `states`, a further output of the first graph (texts × tokens × hidden), and `attention_mask` it makes `sparse`: a
 weight ≥ 0 for each word of the vocabulary (texts × dim). Positions that are not attended to have no part in it.
+
+A model that has other weights for queries holds the graphs that queries run through in the folder `query`.
 """
 
 import hashlib
@@ -25,6 +27,7 @@ TOKENIZER_FILE = "tokenizer.json"
 WEIGHT_FILES = ("model.int8.onnx", "model.onnx")
 SPARSE_FILE = "sparse.onnx"
 STATES = "states"
+QUERY_FOLDER = "query"
 
 Head = Literal["dense", "multi", "sparse", "lexical"]
 
@@ -47,6 +50,15 @@ class MultiHead(BaseModel):
     skip_punctuation: bool  # of documents; markers and mask tokens are neither punctuation nor special
     skip_special: bool
     skip_first: bool = False  # of the special tokens only the opening ones, as BGE-M3 does
+    # The last attended token, which closes the text, has the mean of all attended ones for its vector, as ColXTR does.
+    closing_mean: bool = Field(default=False, validate_default=True)
+
+    @field_validator("closing_mean")
+    @classmethod
+    def _closed_by_the_text(cls, closing_mean: bool, info: ValidationInfo) -> bool:
+        if closing_mean and info.data.get("query_tokens") and info.data.get("attend_to_mask"):
+            raise ValueError("is given with attend_to_mask; expected texts whose last attended token is the closing one")
+        return closing_mean
 
     @field_validator("mask_token")
     @classmethod
@@ -55,6 +67,15 @@ class MultiHead(BaseModel):
         if filled is not None and token is None:
             raise ValueError(f"is missing, but query_tokens is {filled}; expected the token that queries are filled with")
         return token
+
+
+class DenseHead(BaseModel):
+    """What becomes of the pooled state of a text; a model without this description only gives it length 1."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    normalised: bool = True
+    projection: Literal["linear", "tanh"] | None = None  # a linear layer, and what is applied to its products
 
 
 class SparseHead(BaseModel):
@@ -79,8 +100,11 @@ class LexicalHead(BaseModel):
 Described = MultiHead | SparseHead | LexicalHead
 
 
-class ModelConfig(BaseModel):
-    """What `trilens.json` says. Lengths are in tokens and include the special ones."""
+class ModelDescription(BaseModel):
+    """How a model reads texts and what its heads give, in training and in use. Lengths are in tokens with the special ones.
+
+    A model without a dense head has the size of its token states for `dim`.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
@@ -92,10 +116,10 @@ class ModelConfig(BaseModel):
     doc_prefix: str
     max_query_tokens: int = Field(gt=2)
     max_doc_tokens: int = Field(gt=2)
+    dense: DenseHead | None = None
     multi: MultiHead | None = Field(default=None, validate_default=True)
     sparse: SparseHead | None = Field(default=None, validate_default=True)
     lexical: LexicalHead | None = Field(default=None, validate_default=True)
-    precision: Literal["float32", "int8-weights", "int8"]
     licence: str
     source: str
 
@@ -121,6 +145,13 @@ class ModelConfig(BaseModel):
         """The dimensions of what each head gives; those of `lexical` are what its weights become."""
         described = {"multi": self.multi, "sparse": self.sparse, "lexical": self.lexical}
         return {head: found.dim if (found := described.get(head)) else self.dim for head in self.heads}
+
+
+class ModelConfig(ModelDescription):
+    """What `trilens.json` says."""
+
+    precision: Literal["float32", "int8-weights", "int8"]
+    query_tower: bool = False  # queries have graphs of their own
 
 
 @dataclass(frozen=True)
@@ -159,7 +190,18 @@ class ModelFolder:
     @property
     def files(self) -> list[Path]:
         """All that the configuration describes."""
-        return [self.tokenizer, self.weights, *([self.sparse] if self.config.sparse else [])]
+        graphs = [*self.graphs, *(self.query.graphs if self.config.query_tower else [])]
+        return [self.tokenizer, *graphs]
+
+    @property
+    def graphs(self) -> list[Path]:
+        """The graphs that documents run through."""
+        return [self.weights, *([self.sparse] if self.config.sparse else [])]
+
+    @property
+    def query(self) -> "ModelFolder":
+        """Where the graphs that queries run through are: mostly here as well."""
+        return ModelFolder(self.path / QUERY_FOLDER, self.config) if self.config.query_tower else self
 
     @cached_property
     def fingerprint(self) -> str:

@@ -45,7 +45,7 @@ class OnnxEncoder:
         if threads is not None and threads < 1:
             raise BadInput(f"threads is {threads}; expected at least 1, or None for all cores available")
         self.folder = ModelFolder.open(path)
-        self.heads = choose_heads(self.folder, tuple(self.folder.config.heads), heads)
+        self.heads = choose_heads(self.folder.path, tuple(self.folder.config.heads), heads)
         self._mode = mode or SparseMode(self.folder.config.sparse.top if self.folder.config.sparse else 0)
         self._threads = threads
         self._lock = threading.Lock()
@@ -70,11 +70,11 @@ class OnnxEncoder:
         self, texts: Sequence[str], progress: Progress | None = None, heads: Sequence[Head] | None = None
     ) -> Encoded:
         """Representations of passages, in the order given, by some of the encoder's heads (None: all)."""
-        return self._encode(texts, "doc", progress or _silent, choose_heads(self.folder, self.heads, heads))
+        return self._encode(texts, "doc", progress or _silent, choose_heads(self.folder.path, self.heads, heads))
 
     def encode_queries(self, texts: Sequence[str], heads: Sequence[Head] | None = None) -> Encoded:
         """Representations of queries, in the order given, by some of the encoder's heads (None: all)."""
-        return self._encode(texts, "query", _silent, choose_heads(self.folder, self.heads, heads))
+        return self._encode(texts, "query", _silent, choose_heads(self.folder.path, self.heads, heads))
 
     def doc_tokens(self, texts: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         """Offsets and vocabulary ids of the tokens that `encode_docs` gives a vector, without running the model."""
@@ -103,7 +103,7 @@ class OnnxEncoder:
             window = Window(rows, reading, loaded.terms, dims, self._mode, dense[start:stop])
             most = BATCH_WEIGHTS // dims.get("sparse", 1)
             for batch in batches_by_length([len(row) for row in rows.ids], BATCH_TOKENS, most):
-                window.place(batch, loaded.run(rows, batch, heads))
+                window.place(batch, loaded.run(side, rows, batch, heads))
                 progress(len(batch))
             parts.append(window.encoded())
         return join_windows(parts, dims, dense)
@@ -124,58 +124,73 @@ class _Loaded:
 
     def __init__(self, folder: ModelFolder, threads: int, with_sparse: bool) -> None:
         """`with_sparse` says whether the sparse head may be asked for; its graph is opened when it first is."""
-        self._folder, self._threads = folder, threads
         config, self.tokens = folder.config, Tokens(folder.tokenizer)
         self.terms = Terms(self.tokens, config)
         kinds: list[tuple[Side, bool]] = [("query", False), ("query", True), ("doc", False), ("doc", True)]
         self._readings = {(side, fill): Reading(self.tokens, config, side, fill) for side, fill in kinds}
-        outputs: dict[str, int | None] = {head: config.dims[head] for head in config.heads if head != "sparse"}
-        if config.sparse:
-            outputs[STATES] = None
-        self._encoder = open_session(folder.weights, outputs, threads, alone=not with_sparse)
-        self._lock = threading.Lock()
-        self._vocabulary: Run | None = None
+        alone = not with_sparse and not config.query_tower
+        docs = _Graphs(folder, threads, alone)
+        queries = _Graphs(folder.query, threads, alone) if config.query_tower else docs
+        self._graphs: dict[Side, _Graphs] = {"doc": docs, "query": queries}
 
     def reading(self, side: Side, fill: bool) -> Reading:
         """How texts of that side are put to the model; `fill` where vectors of tokens are wanted."""
         return self._readings[side, fill]
 
-    def run(self, rows: Rows, batch: NDArray[np.int64], heads: Sequence[Head]) -> dict[Head, NDArray[np.float32]]:
-        """The outputs for one batch, padded to its longest text.
-
-        Outputs that are not asked for are computed all the same: onnxruntime 1.31 has `only_execute_path_to_fetches` but
-        runs every node with it too. The heads in the graph of the bundled model take less than 1 % of its time.
-        """
+    def run(self, side: Side, rows: Rows, batch: NDArray[np.int64], heads: Sequence[Head]) -> dict[Head, NDArray[np.float32]]:
+        """The outputs for one batch, padded to its longest text."""
         longest = max(len(rows.ids[at]) for at in batch)
         shape = (len(batch), max(1, longest))  # one padding where all are empty: there is no maximum over no positions
         input_ids, mask = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
         for place, at in enumerate(batch):
             input_ids[place, : len(rows.ids[at])] = rows.ids[at]
             mask[place, : rows.seen[at]] = 1
+        return self._graphs[side].run(input_ids, mask, heads)
+
+
+class _Graphs:
+    """The graphs of one folder, each opened when it is first run."""
+
+    def __init__(self, folder: ModelFolder, threads: int, alone: bool) -> None:
+        self._config, self._threads, self._alone = folder.config, threads, alone
+        self._weights, self._sparse = folder.weights, folder.sparse
+        self._lock = threading.Lock()
+        self._opened: dict[Path, Run] = {}
+
+    def run(
+        self, input_ids: NDArray[np.int64], mask: NDArray[np.int64], heads: Sequence[Head]
+    ) -> dict[Head, NDArray[np.float32]]:
+        """The outputs of the heads for token ids (texts, tokens).
+
+        Outputs that are not asked for are computed all the same: onnxruntime 1.31 has `only_execute_path_to_fetches` but
+        runs every node with it too. The heads in the graph of the bundled model take less than 1 % of its time.
+        """
         names = [STATES if head == "sparse" else head for head in heads]
-        outputs = self._encoder([*names], {"input_ids": input_ids, "attention_mask": mask})
+        outputs = self._open(self._weights)([*names], {"input_ids": input_ids, "attention_mask": mask})
         found = dict(zip(heads, outputs, strict=True))
         if "sparse" in found:
-            (found["sparse"],) = self._run_vocabulary(["sparse"], {STATES: found["sparse"], "attention_mask": mask})
+            (found["sparse"],) = self._open(self._sparse)(["sparse"], {STATES: found["sparse"], "attention_mask": mask})
         return found
 
-    @property
-    def _run_vocabulary(self) -> "Run":
+    def _open(self, file: Path) -> Run:
         with self._lock:
-            if self._vocabulary is None:
-                dims: dict[str, int | None] = {"sparse": self.terms.dim}
-                self._vocabulary = open_session(self._folder.sparse, dims, self._threads, alone=False)
-            return self._vocabulary
+            if file not in self._opened:
+                dims, ends = self._config.dims, file == self._sparse
+                outputs: dict[str, int | None] = {head: dim for head, dim in dims.items() if (head == "sparse") == ends}
+                if "sparse" in dims and not ends:
+                    outputs[STATES] = None
+                self._opened[file] = open_session(file, outputs, self._threads, self._alone)
+            return self._opened[file]
 
 
-def choose_heads(folder: ModelFolder, present: tuple[Head, ...], wanted: Sequence[Head] | None) -> tuple[Head, ...]:
+def choose_heads(model: Path, present: tuple[Head, ...], wanted: Sequence[Head] | None) -> tuple[Head, ...]:
     """The heads to compute: all that are present, or those wanted."""
     if wanted is None:
         return present
     if isinstance(wanted, str) or not wanted:
         raise BadInput(f"heads is {wanted!r}; expected a list of some of {[*present]}, or None for all")
     if lacking := [head for head in wanted if head not in present]:
-        raise BadModel(f"{folder.path} has the heads {[*present]}, not {lacking}; choose among them or another model")
+        raise BadModel(f"{model} has the heads {[*present]}, not {lacking}; choose among them or another model")
     return tuple(head for head in present if head in wanted)
 
 

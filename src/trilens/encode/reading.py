@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from trilens.encode.folder import ModelConfig
+from trilens.encode.folder import ModelDescription
 from trilens.encode.tokens import Tokens
 from trilens.errors import BadInput
 from trilens.represent.ragged import offsets_of
@@ -64,7 +64,7 @@ class Own:
 class Reading:
     """How queries, or documents, are put to a model."""
 
-    def __init__(self, tokens: Tokens, config: ModelConfig, side: Side, fill: bool) -> None:
+    def __init__(self, tokens: Tokens, config: ModelDescription, side: Side, fill: bool) -> None:
         """With `fill`, queries are filled up where the model wants that; without vectors of tokens it has no effect."""
         multi, query = config.multi, side == "query"
         self._tokens, self._multi = tokens, multi

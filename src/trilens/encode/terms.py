@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from trilens.encode.folder import ModelConfig
+from trilens.encode.folder import ModelDescription
 from trilens.encode.reading import Own
 from trilens.encode.tokens import Tokens
 from trilens.errors import BadInput, BadModel
@@ -35,7 +35,7 @@ class SparseMode:
 class Terms:
     """The vocabulary of a model as dimensions: what is a term, and what is its word."""
 
-    def __init__(self, tokens: Tokens, config: ModelConfig) -> None:
+    def __init__(self, tokens: Tokens, config: ModelDescription) -> None:
         self._tokens = tokens
         self._shift = config.sparse.shift if config.sparse else 0
         expected = {

@@ -28,12 +28,13 @@ class Tokens:
     and one tokenizer serves queries and documents of different lengths.
     """
 
-    def __init__(self, file: Path) -> None:
+    def __init__(self, file: Path, content: str | None = None) -> None:
+        """`content` is what the file says, where it has been read or changed already."""
         from tokenizers import Tokenizer  # here, because a bm25 search does not need it
 
         self.file = file
         try:
-            self._tokenizer = Tokenizer.from_file(str(file))
+            self._tokenizer = Tokenizer.from_file(str(file)) if content is None else Tokenizer.from_str(content)
         except Exception as error:
             raise BadModel(f"{file} cannot be read ({error}); restore it or make the folder again") from error
         self._tokenizer.no_padding()
@@ -76,6 +77,10 @@ class Tokens:
             raise BadInput(f"there is no token {wrong} in {self.file}; expected ids of its {self.size:,} tokens")
         decoder = self._tokenizer.decoder
         return [(decoder.decode([token]).strip() if decoder else "") or token for token in raw if token is not None]
+
+    def raw(self, id_: int) -> str:
+        """The token as the vocabulary has it."""
+        return str(self._tokenizer.id_to_token(id_))
 
     @property
     def size(self) -> int:

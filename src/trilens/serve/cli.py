@@ -11,7 +11,7 @@ import typer
 
 from trilens import __version__
 from trilens.errors import TrilensError
-from trilens.serve import collections, demo, evaluating, indexing, searching, tokens, words
+from trilens.serve import collections, demo, evaluating, exporting, indexing, mining, searching, tokens, training, words
 
 app = typer.Typer(
     name="trilens",
@@ -28,10 +28,13 @@ app.command()(collections.info)
 app.command()(collections.check)
 app.command()(collections.optimize)
 app.command("eval")(evaluating.evaluate_command)
+app.command("mine")(mining.mine_command)
 app.command("align")(tokens.align_command)
 app.command("analyse")(tokens.analyse_command)
 app.command("disentangle")(words.disentangle_command)
 app.command("explain")(words.explain_command)
+app.command("train")(training.train_command)
+app.command("export")(exporting.export_command)
 app.command()(demo.demo)
 
 

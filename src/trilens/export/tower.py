@@ -1,0 +1,82 @@
+"""`Tower`: one encoder on its way into a model folder: its heads, read or fitted, its ranges, and the graphs they make."""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from trilens.encode.folder import SPARSE_FILE, WEIGHT_FILES, ModelConfig
+from trilens.encode.tokens import Tokens
+from trilens.errors import BadModel
+from trilens.export.backbone import Backbone, open_backbone
+from trilens.export.calibrate import Advance, calibrate, token_states
+from trilens.export.describe import Options, describe
+from trilens.export.encoder import EncoderGraph
+from trilens.export.fit import clip_vocabulary, fit_heads
+from trilens.export.heads import Heads, read_heads
+from trilens.export.rounding import Floats, Range
+from trilens.export.source import Source
+from trilens.export.texts import CalibrationTexts, read_docs, read_queries
+from trilens.export.vocabulary import VocabularyGraph
+
+Steps = Callable[[str, int], AbstractContextManager[Advance]]
+"""Called with what is being done and how many parts it has; what it gives is told of every part."""
+
+
+class Tower:
+    """One encoder. Texts are read only where something has to be fitted to them."""
+
+    def __init__(self, source: Source, texts: CalibrationTexts, steps: Steps) -> None:
+        self.source, self._texts, self._steps = source, texts, steps
+        self.tokens = Tokens(source.tokenizer)
+        self.backbone = open_backbone(source.backbone)
+        require_embeddings(self.tokens, self.backbone)
+
+    def describe(self, options: Options, name: str) -> ModelConfig:
+        """What a folder called `name` with this encoder is like."""
+        return describe(options, name, self.source, self.backbone.dim, self.backbone.longest, self.tokens)
+
+    def write(self, folder: Path, config: ModelConfig, heads: Heads) -> None:
+        """The graphs that `config` describes."""
+        weights = folder / (WEIGHT_FILES[1] if config.precision == "float32" else WEIGHT_FILES[0])
+        ranges = self._ranges(config) if config.precision == "int8" else {}
+        graph = EncoderGraph(self.backbone, config.pooling, config.precision, ranges, heads)
+        weights.write_bytes(graph.model())
+        if heads.sparse is not None:
+            vocabulary = VocabularyGraph(config.precision, heads.sparse, graph)
+            (folder / SPARSE_FILE).write_bytes(vocabulary.model(weights))
+
+    def heads(self, config: ModelConfig) -> Heads:
+        """The heads that `config` describes, trained or fitted."""
+        if self.source.heads is not None:
+            heads = read_heads(self.source.heads, config, self.backbone.dim)
+            if heads.sparse is not None and config.precision == "int8":
+                heads = replace(heads, sparse=clip_vocabulary(heads.sparse, self._states(config), self.backbone.words))
+            return heads
+        if config.heads == ["dense"]:
+            return Heads()
+        ids = [given.ids for given in read_docs(self.tokens, config, self._texts.all)]
+        special = set(np.flatnonzero(self.tokens.special).tolist())
+        return fit_heads(config, self._states(config), ids, special, self.backbone.words, self.backbone.epsilon)
+
+    def _ranges(self, config: ModelConfig) -> dict[str, Range]:
+        texts = self._texts.all
+        given = [*read_docs(self.tokens, config, texts), *read_queries(self.tokens, config, texts)]
+        with self._steps("choosing ranges", 4 * self.backbone.layers) as advance:
+            return calibrate(self.backbone, given, advance)
+
+    def _states(self, config: ModelConfig) -> list[Floats]:
+        given = read_docs(self.tokens, config, self._texts.all)
+        with self._steps("reading texts", len(given)) as advance:
+            return token_states(self.backbone, given, advance)
+
+
+def require_embeddings(tokens: Tokens, backbone: Backbone) -> None:
+    """Refuse a tokenizer that gives ids which the encoder has no embedding for; more embeddings than tokens are usual."""
+    if tokens.size > len(backbone.words):
+        raise BadModel(
+            f"{tokens.file} has {tokens.size:,} tokens, the encoder {len(backbone.words):,} word embeddings; "
+            "expected at least as many: they do not belong together"
+        )

@@ -1,0 +1,105 @@
+"""`VocabularyGraph`: the `sparse` head as a graph of its own, so that a pass without it neither loads nor runs it."""
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+from onnx import TensorProto
+
+from trilens.encode.folder import STATES
+from trilens.export.encoder import EncoderGraph
+from trilens.export.graph import Graph, floats, whole_numbers
+from trilens.export.heads import Vocabulary
+from trilens.export.layers import Precision
+
+# Words whose products with all token states are held at a time: 8 kilobytes per token.
+VOCABULARY_CHUNK = 2048
+# Word embeddings are stored in 8 bits, so the states that they are multiplied with have 7: see WEIGHT_MAX.
+STATE_LEVELS = 63
+
+
+class VocabularyGraph(Graph):
+    """Takes the token states of the encoder and shares its word embeddings."""
+
+    def __init__(self, precision: Precision, head: Vocabulary, encoder: EncoderGraph) -> None:
+        super().__init__()
+        self.precision, self.head = precision, head
+        self.shared = [name for name in ("words", "words.scale") if name in encoder.constants]
+        self.constants.update((name, encoder.constants[name]) for name in self.shared)
+        self.size = head.described.shift + head.described.dim  # there may be more embeddings than tokens
+
+    def model(self, weights: Path) -> bytes:
+        """The whole graph; the tensors that it shares are read from the file of the encoder."""
+        best = self.best(self.attended(self.states()))
+        logits = best if self.precision == "float32" else self.rescale(best)
+        described, one = self.head.described, self.constant("one", 1, np.float32)
+        activated = self.add("Add", [self.add("Elu", [logits], "elu"), one], "raw" if described.normalised else "sparse")
+        if described.normalised:
+            self.normalise(activated, "sparse")
+        states = floats(STATES, "texts", "tokens", len(self.head.scale))
+        mask = whole_numbers("attention_mask", "texts", "tokens")
+        model = self.whole("vocabulary", [states, mask], [floats("sparse", "texts", described.dim)])
+        content = weights.read_bytes()
+        for tensor in model.graph.initializer:
+            if tensor.name in self.shared:
+                refer(tensor, weights.name, content.index(tensor.raw_data))
+        return bytes(model.SerializeToString(deterministic=True))
+
+    def states(self) -> str:
+        """The states after the head's layer normalisation; in 7 bits around zero where products have 8."""
+        scale = self.constant("scale", self.head.scale, np.float32)
+        shift = self.constant("shift", self.head.shift, np.float32)
+        x = self.add("LayerNormalization", [STATES, scale, shift], "x", axis=-1, epsilon=self.head.epsilon)
+        if self.precision != "int8":
+            return x
+        low, high = (self.constant(name, at, np.float32) for name, at in (("low", -self.head.clip), ("high", self.head.clip)))
+        step = self.constant("x.scale", self.head.clip / STATE_LEVELS, np.float32)
+        zero = self.constant("x.zero", STATE_LEVELS + 1, np.uint8)
+        return self.add("QuantizeLinear", [self.add("Clip", [x, low, high], "clipped"), step, zero], "levels")
+
+    def attended(self, x: str) -> str:
+        """Positions that are not attended to repeat the first one, so that they win nothing that it does not."""
+        first, after = self.constant("first", [0], np.int64), self.constant("after", [1], np.int64)
+        kept = self.add("Cast", ["attention_mask"], "kept", to=TensorProto.BOOL)
+        kept = self.add("Unsqueeze", [kept, self.constant("third", [2], np.int64)], "kept.column")
+        return self.add("Where", [kept, x, self.add("Slice", [x, first, after, after], "start")], "attended")
+
+    def best(self, x: str) -> str:
+        """The highest product of each word, as it is stored, with any position."""
+        begins = range(self.head.described.shift, self.size, VOCABULARY_CHUNK)
+        return self.add(
+            "Concat", [self.best_of(x, begin, min(begin + VOCABULARY_CHUNK, self.size)) for begin in begins], "best", axis=1
+        )
+
+    def best_of(self, x: str, begin: int, end: int) -> str:
+        """The same for the words `begin:end`. Their rows become columns once, when a session is opened."""
+        span = [self.constant(f"{begin}.{place}", [at], np.int64) for place, at in (("begin", begin), ("end", end))]
+        words = self.add("Slice", ["words", *span, "first"], f"{begin}.rows")
+        words = self.add("Transpose", [words], f"{begin}.words", perm=[1, 0])
+        if self.precision == "int8":
+            product = self.add("MatMulInteger", [x, words, "x.zero"], f"{begin}.y")
+        else:
+            if self.precision != "float32":
+                words = self.add("Cast", [words], f"{begin}.cast", to=TensorProto.FLOAT)
+            product = self.add("MatMul", [x, words], f"{begin}.y")
+        return self.add("ReduceMax", [product], f"{begin}.best", axes=[1], keepdims=0)
+
+    def rescale(self, best: str) -> str:
+        """Products with stored words as products with words. Scales are above zero, so the maximum may come before them."""
+        begin = self.constant("begin", [self.head.described.shift], np.int64)
+        end = self.constant("end", [self.size], np.int64)
+        scales = self.add("Slice", ["words.scale", begin, end, "first"], "scales.column")
+        scales = self.add("Squeeze", [scales, "after"], "scales")
+        if self.precision == "int8":
+            scales = self.add("Mul", [scales, "x.scale"], "scales.both")
+            best = self.add("Cast", [best], "best.cast", to=TensorProto.FLOAT)
+        return self.add("Mul", [best, scales], "logits")
+
+
+def refer(tensor: onnx.TensorProto, file: str, offset: int) -> None:
+    """Let a tensor be read from where a file beside it has the same bytes."""
+    where = {"location": file, "offset": str(offset), "length": str(len(tensor.raw_data))}
+    tensor.ClearField("raw_data")
+    tensor.data_location = onnx.TensorProto.EXTERNAL
+    for key, value in where.items():
+        tensor.external_data.add(key=key, value=value)

@@ -1,0 +1,206 @@
+"""`Backbone`: the encoder of a trainable model, which reads texts by the very code that serves a model folder."""
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from sentence_transformers.base.modules import Transformer
+from sentence_transformers.util import load_file_path
+from torch import Tensor
+from transformers.utils import logging
+
+from trilens.encode.folder import TOKENIZER_FILE, ModelDescription
+from trilens.encode.reading import Reading, Rows, Side, require_texts
+from trilens.encode.tokens import Tokens
+from trilens.errors import BadInput, BadModel
+
+SIDES: dict[str, Side] = {"query": "query", "document": "doc"}
+"""The tasks of sentence-transformers, and what we call them."""
+
+PLACES = ("subfolder", "token", "cache_dir", "revision", "local_files_only")
+"""Arguments of Hugging Face that say where a file lies."""
+
+
+class Backbone(Transformer):
+    """Token states of a Hugging Face encoder; of models with a decoder (T5) only the encoder.
+
+    Weights are read as float32, whatever they are stored in: training in less is the trainer's choice. The pooler that some
+    encoders have is left away, since no head uses it.
+    """
+
+    def __init__(self, model_name_or_path: str, **options: Any) -> None:
+        """`do_lower_case` puts a step into the tokenizer that lower-cases texts."""
+        options["model_kwargs"] = {"dtype": torch.float32, **(options.get("model_kwargs") or {})}
+        super().__init__(model_name_or_path, **options)
+        if not isinstance(getattr(self.model, "get_input_embeddings", lambda: None)(), torch.nn.Embedding):
+            raise BadModel(f"{model_name_or_path} has no table of word embeddings; expected an encoder of texts")
+        if getattr(self.model, "pooler", None) is not None:
+            self.model.pooler = None
+        where = {name: value for name, value in (options.get("processor_kwargs") or {}).items() if name in PLACES}
+        self.tokenizer_json = read_tokenizer(model_name_or_path, self.tokenizer, self.do_lower_case, where)
+        self.tokens = Tokens(Path(model_name_or_path) / TOKENIZER_FILE, self.tokenizer_json)
+        self.description: ModelDescription | None = None
+        self._readings: dict[tuple[Side, bool, int | None], Reading] = {}
+
+    def _load_model(self, model_name_or_path: str, *arguments: Any, **options: Any) -> Any:
+        """As the base class does it, but a tensor that is not in the checkpoint is no reason to invent one."""
+        told: dict[str, Any]
+        try:
+            with quietly():
+                model, told = super()._load_model(
+                    model_name_or_path, *arguments, output_loading_info=True, ignore_mismatched_sizes=True, **options
+                )
+        except (RuntimeError, ValueError, OSError) as error:
+            raise BadModel(f"{model_name_or_path} cannot be loaded: {' '.join(str(error).split())}") from error
+        faults = [f"{name} {tuple(found)} for {tuple(wanted)}" for name, found, wanted in sorted(told["mismatched_keys"])]
+        faults += [f"no {name}" for name in sorted(told["missing_keys"]) if "pooler." not in name]
+        if faults:
+            more = f" and {len(faults) - 5} more" if len(faults) > 5 else ""
+            raise BadModel(
+                f"{model_name_or_path} has {', '.join(faults[:5])}{more}; expected all tensors of {type(model).__name__}: "
+                "restore the checkpoint"
+            )
+        return model
+
+    def read_as(self, description: ModelDescription) -> None:
+        """From here on, prepare texts as described."""
+        self.description = description
+        self._readings.clear()
+
+    def reading(self, side: Side, fill: bool, max_tokens: int | None = None) -> Reading:
+        """How texts of that side are put to the model; `max_tokens` cuts them shorter than the description says."""
+        if self.description is None:
+            raise BadInput("the backbone has no description to read texts by; expected it to be part of a model with heads")
+        if (side, fill, max_tokens) not in self._readings:
+            described = self.description if max_tokens is None else cut(self.description, side, max_tokens)
+            self._readings[side, fill, max_tokens] = Reading(self.tokens, described, side, fill)
+        return self._readings[side, fill, max_tokens]
+
+    def preprocess(  # the base class takes inputs of many kinds
+        self,
+        inputs: Sequence[str],
+        prompt: str | None = None,
+        task: str | None = None,
+        max_length: int | None = None,
+        **_: Any,
+    ) -> dict[str, Tensor]:
+        """`input_ids`, `attention_mask`, and which tokens are `kept` by the multi head and `own`, the text's own.
+
+        All are (texts, tokens), padded to the longest text.
+        """
+        require_texts(inputs)
+        if task not in SIDES:
+            raise BadInput(
+                f"task is {task!r}; expected 'query' or 'document': encode with encode_query or encode_document, and in "
+                "training give each column its task in router_mapping"
+            )
+        if prompt:
+            raise BadInput(f"prompt is {prompt!r}; expected none: the prefixes of a model are those of its description")
+        reading = self.reading(SIDES[task], fill=True, max_tokens=max_length)
+        return self.features(reading, reading.read(list(inputs)))
+
+    def features(self, reading: Reading, rows: Rows) -> dict[str, Tensor]:
+        """What `preprocess` gives, for texts that have been read."""
+        features, kept, own = self.padded(rows, range(len(rows.ids))), reading.kept(rows), reading.own(rows)
+        ids = features["input_ids"].numpy()
+        is_kept, is_own = np.zeros(ids.shape, bool), np.zeros(ids.shape, bool)
+        for at, row in enumerate(rows.ids):
+            is_kept[at, : len(row)] = kept.row(at)
+            is_own[at, own.begins[at] - own.starts[at] : own.ends[at] - own.starts[at]] = True
+        is_own &= ~self.tokens.special[np.minimum(ids, self.tokens.size - 1)]  # padding may be a token of its own
+        return features | {"kept": torch.from_numpy(is_kept), "own": torch.from_numpy(is_own)}
+
+    def padded(self, rows: Rows, batch: Iterable[int]) -> dict[str, Tensor]:
+        """`input_ids` and `attention_mask` of some of the texts that have been read."""
+        chosen = [(rows.ids[at], rows.seen[at]) for at in batch]
+        # One padding where all are empty: there is no maximum over no positions.
+        shape = (len(chosen), max([1, *(len(row) for row, _ in chosen)]))
+        ids, mask = torch.full(shape, self._padding), torch.zeros(shape, dtype=torch.int64)
+        for place, (row, seen) in enumerate(chosen):
+            ids[place, : len(row)] = torch.tensor(row)
+            mask[place, :seen] = 1
+        return {"input_ids": ids, "attention_mask": mask}
+
+    @property
+    def _padding(self) -> int:
+        found = getattr(self.tokenizer, "pad_token_id", None)
+        return 0 if found is None else int(found)
+
+    def forward(self, features: dict[str, Any], **_: Any) -> dict[str, Any]:
+        """Adds `token_embeddings` (texts, tokens, hidden), unless they are given, and, for heads that are tied to them,
+        `word_embeddings`."""
+        if "token_embeddings" not in features:
+            found = self.model(input_ids=features["input_ids"], attention_mask=features["attention_mask"])
+            features["token_embeddings"] = found.last_hidden_state
+        features["word_embeddings"] = self.model.get_input_embeddings().weight
+        return features
+
+    @property
+    def longest(self) -> int | None:
+        """How many tokens the encoder can tell the places of; None where there is no limit, as in T5."""
+        places = getattr(self.config, "max_position_embeddings", None)
+        return None if places is None or places < 0 else int(places) - self._infer_flatten_position_offset()
+
+    def save(self, output_path: str, *arguments: Any, **options: Any) -> None:
+        """As the base class does it; the tokenizer is written as it was read."""
+        super().save(output_path, *arguments, **options)
+        (Path(output_path) / TOKENIZER_FILE).write_text(self.tokenizer_json, encoding="utf-8")
+
+
+@contextmanager
+def quietly() -> Iterator[None]:
+    """Without the bars and reports of transformers: what a caller has to know is in our errors."""
+    level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(level)
+        if bars:
+            logging.enable_progress_bar()
+
+
+def cut(description: ModelDescription, side: Side, max_tokens: int) -> ModelDescription:
+    """The description with shorter texts on one side."""
+    multi = description.multi
+    if side == "doc":
+        return description.model_copy(update={"max_doc_tokens": min(max_tokens, description.max_doc_tokens)})
+    if multi is not None and multi.query_tokens is not None:
+        multi = multi.model_copy(update={"query_tokens": min(max_tokens, multi.query_tokens)})
+    return description.model_copy(update={"max_query_tokens": min(max_tokens, description.max_query_tokens), "multi": multi})
+
+
+def read_tokenizer(model: str, processor: Any, lower_case: bool, where: dict[str, Any]) -> str:
+    """The content of a checkpoint's `tokenizer.json`, without what its last user left in it.
+
+    The file itself, because what transformers makes of it is not always the same tokenizer. Checkpoints that have only the
+    vocabulary get the one that transformers makes.
+    """
+    named = {"cache_folder" if name == "cache_dir" else name: value for name, value in where.items()}
+    file = load_file_path(model, TOKENIZER_FILE, **named)
+    backend: Any = getattr(processor, "backend_tokenizer", None)
+    if file is None and backend is None:
+        raise BadModel(
+            f"{model} has no {TOKENIZER_FILE}, and its tokenizer is a slow one; expected a fast tokenizer: convert it with "
+            "transformers.convert_slow_tokenizer and save it beside the model"
+        )
+    content = json.loads(Path(file).read_text(encoding="utf-8") if file is not None else backend.to_str())
+    content |= {"truncation": None, "padding": None}
+    if lower_case:
+        content["normalizer"] = lower_cased(content.get("normalizer"))
+    return json.dumps(content, ensure_ascii=False)
+
+
+def lower_cased(normaliser: dict[str, Any] | None) -> dict[str, Any]:
+    """A normaliser that lower-cases before anything else."""
+    if normaliser is None:
+        return {"type": "Lowercase"}
+    parts = normaliser["normalizers"] if normaliser["type"] == "Sequence" else [normaliser]
+    if any(part["type"] == "Lowercase" or part.get("lowercase") for part in parts):
+        return normaliser
+    return {"type": "Sequence", "normalizers": [{"type": "Lowercase"}, *parts]}

@@ -1,0 +1,183 @@
+"""`build_model`: a trainable model from any Hugging Face encoder, with heads that start sensibly."""
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from pydantic import ValidationError
+from sentence_transformers import SentenceTransformer
+from torch import Generator, Tensor, nn
+
+from trilens.encode.families import family_of
+from trilens.encode.folder import Head, ModelDescription, first_fault
+from trilens.encode.terms import Terms
+from trilens.encode.tokens import Tokens
+from trilens.errors import BadInput, BadModel
+from trilens.train.backbone import Backbone
+from trilens.train.model import Heads, Stack, assemble
+
+Towers = Literal["shared", "separate"]
+
+NO_WORD = re.compile(r"\[(unused\d+|PAD|UNK|CLS|SEP|MASK)\]|<(s|pad|/s|unk|mask)>")
+MULTI_DIM = 128
+# A multi head of a family that has none: with these, a text's own words have vectors and nothing else.
+UNTRAINED_MULTI = {"normalised": True, "skip_punctuation": True, "skip_special": True}
+SPARSE_TOP = 768
+# Enough to know the mean of the states; a fraction of a second.
+SAMPLE_TEXTS, SAMPLE_TOKENS, SAMPLE_WORDS = 32, 14, 4096
+# All tokens have about this weight at first: a ReLU that starts below zero gets no gradient.
+LEXICAL_BIAS, LEXICAL_SPREAD = 0.1, 0.02
+
+
+def build_model(
+    backbone: str | Path,
+    heads: Sequence[Head] = ("dense",),
+    towers: Towers = "shared",
+    changes: Mapping[str, Any] | None = None,
+    seed: int = 0,
+) -> SentenceTransformer:
+    """A model of a Hugging Face id or folder with untrained heads.
+
+    Prefixes, pooling, lengths and the like are those of the model's family (`encode/families.py`), as far as `changes`,
+    fields of `ModelDescription`, does not say otherwise; what it says of a head, such as {"multi": {"dim": 96}}, changes
+    single fields of it. With `separate` towers queries and documents have backbones and heads of their own, equal at first.
+    """
+    if towers not in ("shared", "separate"):
+        raise BadInput(f"towers is {towers!r}; expected 'shared' or 'separate'")
+    query = build_stack(open_backbone(str(backbone)), str(backbone), heads, changes or {}, seed)
+    if towers == "shared":
+        return assemble(query)
+    return assemble(query, build_stack(open_backbone(str(backbone)), str(backbone), heads, changes or {}, seed))
+
+
+def open_backbone(source: str) -> Backbone:
+    """The encoder of a folder or of the hub."""
+    if source.startswith(("/", ".", "~")) and not Path(source).is_dir():
+        raise BadModel(f"{source} is no folder; expected a Hugging Face model: check the path, or give an id of the hub")
+    try:
+        return Backbone(source)
+    except OSError as error:
+        told = " ".join(str(error).split())[:200]
+        raise BadModel(f"{source} is neither a folder nor a model that the hub has, or could be asked for ({told})") from error
+
+
+def build_stack(backbone: Backbone, source: str, heads: Sequence[Head], changes: Mapping[str, Any], seed: int = 0) -> Stack:
+    """One tower with untrained heads."""
+    description = describe(backbone, source, heads, changes)
+    backbone.read_as(description)
+    require_readable(backbone, description)
+    made = Heads(description, backbone.get_embedding_dimension(), ["dense"] if "dense" in heads else ())
+    start_heads(made, backbone, Generator().manual_seed(seed))
+    return Stack(backbone, made)
+
+
+def describe(backbone: Backbone, source: str, heads: Sequence[Head], changes: Mapping[str, Any]) -> ModelDescription:
+    """The description of a model with these heads: what `changes` says, else its family."""
+    family, hidden, size = family_of(source), backbone.get_embedding_dimension(), backbone.tokens.size
+    longest = backbone.longest or max(family.max_query_tokens, family.max_doc_tokens)
+    fields: dict[str, Any] = {
+        "name": Path(source).name,
+        "heads": list(heads),
+        "dim": hidden,
+        "pooling": family.pooling,
+        "query_prefix": family.query_prefix,
+        "doc_prefix": family.doc_prefix,
+        "max_query_tokens": min(family.max_query_tokens, longest),
+        "max_doc_tokens": min(family.max_doc_tokens, longest),
+        "licence": "unknown",
+        "source": source,
+    }
+    usual: dict[str, dict[str, Any]] = {
+        "dense": {},
+        "multi": family.multi.model_dump() if family.multi else {"dim": min(MULTI_DIM, hidden), **UNTRAINED_MULTI},
+        "lexical": {"dim": size},
+    }
+    if "sparse" in heads:
+        sparse = {"top": SPARSE_TOP, "normalised": False} | (family.sparse.model_dump() if family.sparse else {})
+        shift = {"shift": first_word(backbone.tokens)} | dict(changes.get("sparse") or {})
+        usual["sparse"] = sparse | {"shift": shift["shift"], "dim": size - shift["shift"]}
+    for field, value in changes.items():
+        if field in usual and value is not None:
+            fields[field] = usual[field] | dict(value)
+        elif value is not None:
+            fields[field] = value
+    for head in heads:
+        if head in usual and head != "dense":
+            fields.setdefault(head, usual[head])
+    try:
+        description = ModelDescription.model_validate(fields)
+    except ValidationError as error:
+        raise BadInput(f"a model of {source} cannot be described so: {first_fault(error)}") from error
+    return description
+
+
+def require_readable(backbone: Backbone, description: ModelDescription) -> None:
+    """Refuse a description that the tokenizer or the encoder cannot follow."""
+    Terms(backbone.tokens, description)
+    for side, tokens in (("query", description.max_query_tokens), ("doc", description.max_doc_tokens)):
+        backbone.reading("query" if side == "query" else "doc", fill=True)
+        if backbone.longest is not None and tokens > backbone.longest:
+            raise BadInput(f"max_{side}_tokens is {tokens}; expected at most {backbone.longest}, which the encoder reads")
+    if len(backbone.model.get_input_embeddings().weight) < backbone.tokens.size:
+        raise BadModel(
+            f"{description.source} has {backbone.tokens.size:,} tokens and fewer word embeddings; expected one for each token"
+        )
+    if "dense" in description.heads and description.dim != backbone.get_embedding_dimension() and not projected(description):
+        raise BadInput(
+            f"dim is {description.dim}; expected {backbone.get_embedding_dimension()}, the size of the token states, or a "
+            "projection in dense"
+        )
+
+
+def projected(description: ModelDescription) -> bool:
+    """Whether dense vectors have other dimensions than states."""
+    return description.dense is not None and description.dense.projection is not None
+
+
+def first_word(tokens: Tokens) -> int:
+    """The first id that stands for a word: 999 in BERT's uncased vocabulary, after special and unused tokens."""
+    ids = range(tokens.size)
+    return next((id_ for id_ in ids if not tokens.special[id_] and not NO_WORD.fullmatch(tokens.raw(id_))), 0)
+
+
+def start_heads(heads: Heads, backbone: Backbone, generator: Generator) -> None:
+    """Weights that an untrained head can learn from.
+
+    The projection of token vectors keeps as many directions as it can. The products of the sparse head have mean 0, since
+    what all states have in common would make the same words active everywhere, and deviation 1, since elu(x) + 1 tells
+    values below -3 no longer apart.
+    """
+    with torch.no_grad():
+        for linear in (heads.multi and heads.multi.linear, heads.dense and heads.dense.linear):
+            if linear is not None:
+                nn.init.orthogonal_(linear.weight, generator=generator)
+                if linear.bias is not None:
+                    linear.bias.zero_()
+        if heads.lexical is not None:
+            scale = LEXICAL_SPREAD / heads.hidden**0.5
+            heads.lexical.linear.weight.normal_(0, scale, generator=generator)
+            heads.lexical.linear.bias.fill_(LEXICAL_BIAS)
+        if heads.sparse is not None:
+            states = nn.functional.layer_norm(sample_states(backbone, heads.sparse.shift, generator), (heads.hidden,))
+            words = backbone.model.get_input_embeddings().weight[heads.sparse.shift :]
+            words = words[torch.randperm(len(words), generator=generator)[:SAMPLE_WORDS]]
+            mean = states.mean(0)
+            gain = 1 / ((states - mean) @ words.T).std().clamp(min=1e-6)
+            heads.sparse.norm.weight.fill_(gain)
+            heads.sparse.norm.bias.copy_(-mean * gain)
+
+
+def sample_states(backbone: Backbone, shift: int, generator: Generator) -> Tensor:
+    """Token states of texts of random words, (tokens, hidden)."""
+    tokens, training = backbone.tokens, backbone.training
+    words = torch.randint(shift, tokens.size, (SAMPLE_TEXTS, SAMPLE_TOKENS), generator=generator)
+    ends = [torch.tensor(ids, dtype=torch.int64).expand(SAMPLE_TEXTS, -1) for ids in (tokens.opening, tokens.closing)]
+    ids = torch.cat([ends[0], words, ends[1]], 1)
+    backbone.eval()
+    try:
+        states = backbone({"input_ids": ids, "attention_mask": torch.ones_like(ids)})["token_embeddings"]
+    finally:
+        backbone.train(training)
+    return states.flatten(0, 1)

@@ -1,0 +1,115 @@
+"""The files of a checkpoint: finding the folder, reading tensors without running anything, and the tower made of them."""
+
+import json
+import pickle
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from torch import Tensor
+
+from trilens.encode.folder import Head
+from trilens.errors import BadModel
+from trilens.train.backbone import Backbone
+from trilens.train.build import describe, require_readable
+from trilens.train.model import Heads, Stack, biased, load_weights
+
+WEIGHT_FILES = ("model.safetensors", "pytorch_model.bin")
+# Other forms of the same weights, which would only be downloaded in vain.
+NOT_NEEDED = ["*.onnx", "*.onnx_data", "onnx/*", "openvino/*", "coreml/*", "*.h5", "*.msgpack", "*.ot", "*.gguf"]
+
+
+def find_checkpoint(source: str | Path) -> Path:
+    """The folder or file of a checkpoint that is given as a path or as an id of the Hugging Face hub."""
+    path = Path(source).expanduser()
+    if path.exists():
+        return path
+    from huggingface_hub import snapshot_download  # here, because it is only needed for the hub
+
+    try:
+        return Path(snapshot_download(str(source), ignore_patterns=NOT_NEEDED))
+    except Exception as error:
+        raise BadModel(
+            f"there is no folder {source}, and the hub gives no model of that name ({type(error).__name__}); expected the "
+            "path of a checkpoint or an id such as intfloat/e5-small-v2"
+        ) from error
+
+
+def read_json(file: Path) -> dict[str, Any]:
+    """An object from a file; empty where there is no such file."""
+    if not file.is_file():
+        return {}
+    try:
+        content = json.loads(file.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise BadModel(f"{file} is not JSON ({error}); restore it") from error
+    if not isinstance(content, dict):
+        raise BadModel(f"{file} holds a {type(content).__name__}; expected an object")
+    return content
+
+
+def weights_file(folder: Path) -> Path:
+    """The file with the tensors of a folder."""
+    found = next((folder / name for name in WEIGHT_FILES if (folder / name).is_file()), None)
+    if found is None:
+        raise BadModel(f"{folder} has neither {' nor '.join(WEIGHT_FILES)}; expected one of them: restore the checkpoint")
+    return found
+
+
+def tensor_names(folder: Path) -> set[str]:
+    """The names of the tensors of a folder; none where they are kept in other files than usual."""
+    present = [folder / name for name in WEIGHT_FILES if (folder / name).is_file()]
+    return set(read_tensors(present[0], ("",), names_only=True)) if present else set()
+
+
+def read_tensors(file: Path, prefixes: Sequence[str] = ("",), names_only: bool = False) -> dict[str, Any]:
+    """The tensors whose name begins with one of the prefixes.
+
+    Pickled files are read with `weights_only`: a file that wants to run code is refused.
+    """
+    try:
+        if file.suffix == ".safetensors":
+            with safe_open(file, "pt") as opened:
+                names = [name for name in list(opened.keys()) if name.startswith(tuple(prefixes))]
+                return {name: None if names_only else opened.get_tensor(name) for name in names}
+        content = torch.load(file, map_location="cpu", weights_only=True)
+    except (pickle.UnpicklingError, SafetensorError, RuntimeError, EOFError, OSError) as error:
+        told = " ".join(str(error).split())[:100]
+        raise BadModel(
+            f"{file} cannot be read as plain tensors ({told}…); expected a file of tensors only, since others may run code"
+        ) from error
+    if not isinstance(content, Mapping):
+        raise BadModel(f"{file} holds a {type(content).__name__}; expected tensors by name")
+    return {name: value for name, value in content.items() if str(name).startswith(tuple(prefixes))}
+
+
+def take(tensors: Mapping[str, Any], names: Sequence[str], where: Path) -> list[Tensor]:
+    """These tensors, or an error that names those which are missing."""
+    if missing := [name for name in names if not isinstance(tensors.get(name), Tensor)]:
+        raise BadModel(f"{where} has no {', '.join(missing)}; expected {', '.join(names)}: restore the checkpoint")
+    return [tensors[name].float() for name in names]
+
+
+def trained_stack(
+    backbone: Backbone,
+    source: str,
+    heads: Sequence[Head],
+    described: Mapping[str, Any],
+    changes: Mapping[str, Any],
+    weights: Mapping[str, Tensor],
+) -> Stack:
+    """A tower whose heads have these weights, named as a saved model names them.
+
+    It is as the checkpoint is `described`, but for `changes`. Lengths are cut to what the encoder reads.
+    """
+    longest = backbone.longest
+    lengths = {name: described[name] for name in ("max_query_tokens", "max_doc_tokens") if name in described}
+    cut = {name: tokens if longest is None else min(tokens, longest) for name, tokens in lengths.items()}
+    description = describe(backbone, source, heads, {**described, **cut, **changes})
+    backbone.read_as(description)
+    require_readable(backbone, description)
+    made = Heads(description, backbone.get_embedding_dimension(), biased(weights))
+    load_weights(made, weights, source)
+    return Stack(backbone, made)

@@ -1,0 +1,91 @@
+"""Rows with a column for the query and others for passages, as datasets of sentence-transformers have them.
+
+Without names, the query is `anchor`, `query` or `question`, the positive `positive`, `pos`, `answer` or `passage`, and
+negatives are `negative`, `neg` and `negative_1`, `negative_2` … A cell may hold a list of texts. Unlabelled pairs are the same
+thing with other names: title and body.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from trilens.errors import BadInput
+from trilens.text.decode import Place
+from trilens.text.records import ID_FIELDS, Fields, Record
+from trilens.train.data.example import Example, InlinePassage, Item, Items
+from trilens.train.data.rows import read_rows
+from trilens.train.data.values import a_string, an_id, an_object, kind_of, scores
+
+QUERIES = ("anchor", "query", "question")
+POSITIVES = ("positive", "pos", "answer", "passage")
+NEGATIVE = re.compile(r"(?:negative|neg)(?:_\d+)?")
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnNames(Fields):
+    """Which columns are used; None takes the usual ones."""
+
+    query: str | None = None
+    positive: str | None = None
+    negatives: Sequence[str] | None = None
+    scores: str | None = None
+
+    def find(self, names: Iterable[str], place: Place) -> tuple[str, str, str | None]:
+        """The columns of the query and of the positive, which every row must have; there is no title."""
+        present = list(names)
+        return _choose("query", self.query, QUERIES, present), _choose("positive", self.positive, POSITIVES, present), None
+
+    def find_negatives(self, names: Iterable[str]) -> list[str]:
+        """The columns of negatives, in order."""
+        if self.negatives is not None:
+            return list(self.negatives)
+        return sorted((name for name in names if NEGATIVE.fullmatch(name)), key=lambda name: (len(name), name))
+
+
+def read_columns(path: Path, names: ColumnNames) -> Items:
+    """The examples of a table."""
+    return (_item(record, names) for record in read_rows(path, names))
+
+
+def _item(record: Record | BadInput, names: ColumnNames) -> Item:
+    if isinstance(record, BadInput):
+        return record
+    place, value = record
+    try:
+        return place, _example(an_object(value), names, place)
+    except BadInput as error:
+        return BadInput(f"{place}: {error}")
+
+
+def _example(value: dict[str, Any], names: ColumnNames, place: Place) -> Example:
+    query, positive, _ = names.find(value, place)
+    negatives = [text for name in names.find_negatives(value) for text in _texts(value, name)]
+    own_id = next((an_id(value[name], "the id") for name in ID_FIELDS if value.get(name) not in (None, "")), None)
+    positives = _texts(value, positive)
+    return Example(
+        query=a_string(value, query),
+        positives=[InlinePassage(own_id if len(positives) == 1 else None, "", text) for text in positives],
+        negatives=[InlinePassage(None, "", text) for text in negatives],
+        teacher=None if names.scores is None else scores(value, names.scores),
+        query_id=own_id or "",
+    )
+
+
+def _texts(value: dict[str, Any], name: str) -> list[str]:
+    """A cell as texts; one that is missing or null holds none."""
+    cell = value.get(name)
+    texts = [cell] if isinstance(cell, str) else [] if cell is None else cell
+    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+        raise BadInput(f"the column {name!r} is {kind_of(cell)}; expected a text or a list of texts")
+    return texts
+
+
+def _choose(what: str, chosen: str | None, usual: tuple[str, ...], present: list[str]) -> str:
+    wanted = usual if chosen is None else (chosen,)
+    for name in wanted:
+        if name in present:
+            return name
+    found = ", ".join(repr(name[:40]) for name in present[:12]) or "none"
+    raise BadInput(f"no column for the {what}; expected {' or '.join(map(repr, wanted))}, found {found}: name it with `{what}`")

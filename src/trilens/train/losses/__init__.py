@@ -1,0 +1,1 @@
+"""Training objectives: functions of representations and masks, the same in one process and in several."""

@@ -1,0 +1,240 @@
+"""A trainable model: a backbone and its heads as modules of sentence-transformers, saved, loaded and trained by it.
+
+`Backbone` reads texts by the code that serves a model folder and gives token states; `Heads` makes of them what the losses
+take. Both towers of a model may be one stack of the two, or there is a stack for queries and one for documents (a `Router`).
+
+On disk: the backbone as Hugging Face keeps it, with `tokenizer.json`; in `1_Heads`, `config.json` with the description and
+`model.safetensors` with `multi.linear`, `sparse.norm`, `lexical.linear` and, where the description has a projection,
+`dense.linear`. A router has a folder for each module of each stack.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+from safetensors.torch import load_file, save_file
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.base.modules import Module, Router
+from torch import Tensor, nn
+
+from trilens.encode.folder import Head, ModelDescription, first_fault
+from trilens.errors import BadInput, BadModel
+from trilens.train.backbone import Backbone
+from trilens.train.heads import DenseHead, LexicalHead, MultiHead, SparseHead, bags_of_tokens, lexical_vectors
+
+WEIGHTS_FILE = "model.safetensors"
+MODULES_FILE = "modules.json"
+
+
+class Heads(Module):
+    """The heads of a model, by their names; None where the model does not have one.
+
+    `wanted` says which are computed; the sparse head costs as much as a small model, so a loss that does not need it should
+    not pay for it. A batch may say otherwise: `features["wanted"]`.
+    """
+
+    dense: DenseHead | None
+    multi: MultiHead | None
+    sparse: SparseHead | None
+    lexical: LexicalHead | None
+
+    def __init__(self, description: ModelDescription, hidden: int, biases: Iterable[Head] = ()) -> None:
+        """`hidden` is the size of a token state; `biases` names heads whose linear layer has one though it need not."""
+        super().__init__()
+        self.description = description
+        self.hidden = hidden
+        self.wanted: tuple[Head, ...] = tuple(description.heads)
+        multi, sparse, biased = description.multi, description.sparse, set(biases)
+        self.dense = dense_head(description, hidden, "dense" in biased) if "dense" in description.heads else None
+        self.multi = (
+            MultiHead(hidden, multi.dim, multi.normalised, "multi" in biased, multi.closing_mean) if multi is not None else None
+        )
+        self.sparse = SparseHead(hidden, sparse.shift, sparse.normalised) if sparse is not None else None
+        self.lexical = LexicalHead(hidden) if description.lexical is not None else None
+
+    def outputs(self, features: Mapping[str, Any], wanted: Iterable[Head]) -> dict[Head, Tensor]:
+        """What the graphs of a model folder give: dense (texts, dim), multi (texts, tokens, dim), lexical (texts, tokens) and
+        sparse (texts, words)."""
+        states, mask, found = features["token_embeddings"], features["attention_mask"], dict[Head, Tensor]()
+        for head in wanted:
+            if head == "dense" and self.dense is not None:
+                found[head] = self.dense(states, mask)
+            elif head == "multi" and self.multi is not None:
+                found[head] = self.multi(states, features["kept"], mask)
+            elif head == "lexical" and self.lexical is not None:
+                found[head] = self.lexical(states)
+            elif head == "sparse" and self.sparse is not None:
+                found[head] = self.sparse(states, mask, self._words(features["word_embeddings"]))
+            else:
+                raise BadInput(f"the head {head!r} is wanted; expected some of {self.description.heads}, which the model has")
+        return found
+
+    def forward(self, features: dict[str, Any], **_: Any) -> dict[str, Any]:
+        """Adds `sentence_embedding` (dense), `multi` with `multi_mask`, `sparse` with `bags`, and `lexical`.
+
+        The last three are (texts, terms) over the vocabulary; the terms of `sparse` and `bags` begin at the shift.
+        """
+        found = self.outputs(features, features.get("wanted", self.wanted))
+        ids, own = features["input_ids"], features["own"]
+        if "dense" in found:
+            features["sentence_embedding"] = found["dense"]
+        if "multi" in found:
+            features |= {"multi": found["multi"], "multi_mask": features["kept"]}
+        if "lexical" in found and (lexical := self.description.lexical) is not None:
+            features["lexical"] = lexical_vectors(found["lexical"], ids, own, lexical.dim)
+        if "sparse" in found and (sparse := self.description.sparse) is not None:
+            features["sparse"] = found["sparse"]
+            features["bags"] = bags_of_tokens(ids, own, sparse.dim, sparse.shift, sparse.normalised)
+        features.pop("word_embeddings", None)
+        return features
+
+    def _words(self, embeddings: Tensor) -> Tensor:
+        """The embeddings of words; T5 has a few more than its tokenizer has tokens."""
+        sparse = self.description.sparse
+        size = sparse.shift + sparse.dim if sparse is not None else len(embeddings)
+        return embeddings if len(embeddings) == size else embeddings[:size]
+
+    def get_embedding_dimension(self) -> int:
+        """Of the dense vectors."""
+        return self.description.dim
+
+    def get_config_dict(self) -> dict[str, Any]:
+        """The description."""
+        return self.description.model_dump(mode="json")
+
+    def on_model_ready(self, model: Any) -> None:
+        """Tell the backbone of this stack how texts are to be read."""
+        for stack in stacks_of(model).values():
+            if stack.heads is self:
+                stack.backbone.read_as(self.description)
+
+    def save(self, output_path: str, *_: Any, **__: Any) -> None:
+        """Description and weights."""
+        self.save_config(output_path)
+        weights = {name: tensor.detach().cpu().contiguous() for name, tensor in self.state_dict().items()}
+        save_file(weights, Path(output_path) / WEIGHTS_FILE)
+
+    @classmethod
+    def load(cls, model_name_or_path: str, subfolder: str = "", **options: Any) -> "Heads":
+        """The heads of a model on disk or on the hub."""
+        where = {name: options.get(name) for name in ("token", "cache_folder", "revision")}
+        where |= {"subfolder": subfolder, "local_files_only": options.get("local_files_only", False)}
+        files = [
+            cls.load_file_path(model_name_or_path, filename=name, **where) for name in (cls.config_file_name, WEIGHTS_FILE)
+        ]
+        if None in files:
+            raise BadModel(
+                f"{model_name_or_path}/{subfolder} has no {cls.config_file_name} or no {WEIGHTS_FILE}; expected both, as a "
+                "trained model is saved: save it again"
+            )
+        description = read_description(Path(files[0]))
+        weights = load_file(files[1])
+        heads = cls(description, state_size(weights, description), biased(weights))
+        load_weights(heads, weights, f"{model_name_or_path}/{subfolder}/{WEIGHTS_FILE}")
+        return heads
+
+
+def dense_head(description: ModelDescription, hidden: int, bias: bool) -> DenseHead:
+    """The dense head that is described."""
+    described = description.dense
+    if described is None:
+        return DenseHead(description.pooling)
+    linear = nn.Linear(hidden, description.dim, bias=bias) if described.projection else None
+    return DenseHead(description.pooling, described.normalised, linear, described.projection == "tanh")
+
+
+def state_size(weights: Mapping[str, Tensor], description: ModelDescription) -> int:
+    """The size of the token states that heads with these weights take; a head without weights takes any."""
+    return next((tensor.shape[-1] for name, tensor in weights.items() if name.endswith(".weight")), description.dim)
+
+
+def biased(weights: Mapping[str, Tensor]) -> list[Head]:
+    """The heads whose linear layer has a bias among these weights."""
+    heads: tuple[Head, ...] = ("dense", "multi")
+    return [head for head in heads if f"{head}.linear.bias" in weights]
+
+
+def load_weights(module: nn.Module, weights: Mapping[str, Tensor], where: str) -> None:
+    """Fill a module, and refuse weights that are missing, left over, or of another shape, by their names."""
+    expected = {name: tuple(tensor.shape) for name, tensor in module.state_dict().items()}
+    found = {name: tuple(tensor.shape) for name, tensor in weights.items()}
+    if expected != found:
+        names = sorted(name for name in expected.keys() | found.keys() if expected.get(name) != found.get(name))
+        told = ", ".join(f"{name} {found.get(name, 'missing')} for {expected.get(name, 'none')}" for name in names[:5])
+        raise BadModel(f"{where} has {told}{' …' if len(names) > 5 else ''}; expected the shapes after each 'for'")
+    module.load_state_dict(dict(weights))
+
+
+def read_description(file: Path) -> ModelDescription:
+    """The validated description of a saved model."""
+    try:
+        return ModelDescription.model_validate_json(file.read_bytes())
+    except ValidationError as error:
+        raise BadModel(f"{file}: {first_fault(error)}; correct it or save the model again") from error
+
+
+@dataclass(frozen=True)
+class Stack:
+    """One tower: a backbone and its heads."""
+
+    backbone: Backbone
+    heads: Heads
+
+
+def stacks_of(model: SentenceTransformer) -> dict[str, Stack]:
+    """The towers of a model by task, `query` and `document`; they are the same where the model has one for both."""
+    modules = list(model.children())
+    routes = modules[0].sub_modules if modules and isinstance(modules[0], Router) else {}
+    found = {task: list(routes[task]) if task in routes else modules for task in ("query", "document")}
+    for stack in found.values():
+        if len(stack) != 2 or not isinstance(stack[0], Backbone) or not isinstance(stack[1], Heads):
+            raise BadModel(
+                f"the model consists of {[type(module).__name__ for module in stack]}; expected a Backbone and Heads: "
+                "make it with build_model or load_checkpoint"
+            )
+    return {task: Stack(*stack) for task, stack in found.items()}
+
+
+def description_of(model: SentenceTransformer) -> ModelDescription:
+    """The description of a model; towers share it."""
+    return stacks_of(model)["document"].heads.description
+
+
+def assemble(query: Stack, document: Stack | None = None) -> SentenceTransformer:
+    """A model of one stack, or of one for queries and another for documents."""
+    if document is None:
+        return SentenceTransformer(modules=[query.backbone, query.heads])
+    router = Router.for_query_document([query.backbone, query.heads], [document.backbone, document.heads])
+    return SentenceTransformer(modules=[router])
+
+
+def load_model(path: Path) -> SentenceTransformer:
+    """A model that was saved by `save_pretrained`, on the processor or graphics card that there is.
+
+    `SentenceTransformer(path)` would load it as well, but only with `trust_remote_code`, which lets a folder run its own code.
+    """
+    kinds = {name_of(kind): kind for kind in (Backbone, Heads)}
+    try:
+        modules = json.loads((path / MODULES_FILE).read_text(encoding="utf-8"))
+        types = [module["type"] for module in modules]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise BadModel(f"{path / MODULES_FILE} cannot be read ({error}); expected a model saved by trilens") from error
+    if types == [*kinds]:
+        return SentenceTransformer(modules=[kinds[each["type"]].load(str(path), subfolder=each["path"]) for each in modules])
+    if len(types) == 1 and types[0].endswith(".Router"):
+        return SentenceTransformer(modules=[Router.load(str(path), subfolder=modules[0]["path"], module_classes=kinds)])
+    raise BadModel(f"{path} consists of {types}; expected {[*kinds]} or a Router: load_checkpoint reads other kinds")
+
+
+def name_of(kind: type) -> str:
+    """A class as `modules.json` names it."""
+    return f"{kind.__module__}.{kind.__name__}"
+
+
+def is_ours(path: Path) -> bool:
+    """Whether a folder holds a model of this module's classes."""
+    files = [path / MODULES_FILE, path / "router_config.json"]
+    return any(file.is_file() and name_of(Heads) in file.read_text(encoding="utf-8") for file in files)

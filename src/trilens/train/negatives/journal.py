@@ -1,0 +1,91 @@
+"""A long file of lines that survives a kill: what counts of it is said in a small file that is replaced as a whole."""
+
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from trilens.errors import BadInput
+from trilens.store.folders import force
+from trilens.text.files import shown
+
+
+class Journal:
+    """Lines go to `FILE.partial`; `FILE.partial.json` says how many bytes of it are good, and what they were made from.
+
+    At the end the file gets its name. The same work started again goes on behind the last good line; other work is refused.
+    """
+
+    def __init__(self, path: Path, identity: Mapping[str, Any]) -> None:
+        self.path = path
+        self.done = 0
+        self.counts: dict[str, int] = {}
+        self._identity = dict(identity)
+        self._partial = path.with_name(f"{path.name}.partial")
+        self._state = path.with_name(f"{path.name}.partial.json")
+        if path.exists():
+            raise BadInput(f"{shown(path)} exists already; expected a file to be made: remove it, or choose another name")
+        with self._clear_errors():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            size = self._resume() if self._state.exists() else 0
+            self._file = self._partial.open("ab")
+            self._file.truncate(size)
+            self._file.seek(size)
+
+    def append(self, lines: Sequence[str], counts: Mapping[str, int]) -> None:
+        """Add lines, and to the counts; once this returns, they are kept."""
+        self.done += len(lines)
+        for name, count in counts.items():
+            self.counts[name] = self.counts.get(name, 0) + count
+        with self._clear_errors():
+            self._file.write("".join(f"{line}\n" for line in lines).encode())
+            self._file.flush()
+            os.fsync(self._file.fileno())
+            fresh = self._state.with_name(f"{self._state.name}.new")
+            state = {"identity": self._identity, "done": self.done, "bytes": self._file.tell(), "counts": self.counts}
+            fresh.write_text(json.dumps(state), encoding="utf-8")
+            force(fresh)
+            fresh.replace(self._state)
+
+    def finish(self) -> None:
+        """Give the file its name."""
+        self._file.close()
+        self._partial.rename(self.path)
+        force(self.path.parent)
+        self._state.unlink(missing_ok=True)
+
+    def close(self) -> None:
+        """Leave what is there for the next time."""
+        self._file.close()
+
+    @contextmanager
+    def _clear_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise BadInput(
+                f"{shown(self._partial)} cannot be written: {error.strerror}; check the folder and its disk, then go on"
+            ) from error
+
+    def _resume(self) -> int:
+        try:
+            state = json.loads(self._state.read_text(encoding="utf-8"))
+            identity, done, size, counts = (state[name] for name in ("identity", "done", "bytes", "counts"))
+        except (ValueError, KeyError, TypeError) as error:
+            raise BadInput(f"{shown(self._state)} is damaged; remove it and {shown(self._partial)} to start again") from error
+        if identity != json.loads(json.dumps(self._identity)):
+            changed = sorted(name for name in {*identity, *self._identity} if identity.get(name) != self._identity.get(name))
+            raise BadInput(
+                f"{shown(self._partial)} was begun with other settings ({', '.join(changed)}); give the same ones to go on, "
+                f"or remove it and {shown(self._state)} to start again"
+            )
+        held = self._partial.stat().st_size if self._partial.exists() else 0
+        if held < size:
+            raise BadInput(
+                f"{shown(self._partial)} has {held} bytes; expected {size} or more: it is damaged, "
+                f"remove it and {shown(self._state)} to start again"
+            )
+        self.done, self.counts = done, counts
+        return int(size)

@@ -1,0 +1,254 @@
+"""What a run trains for: losses of `losses/` with their settings, applied to what the heads make of a batch.
+
+A batch is queries and, for each, a group of docs of the same size: the positive first, then its negatives.
+"""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Annotated, Literal
+
+import torch
+from pydantic import BaseModel, ConfigDict, Field
+from torch import Tensor, nn
+
+from trilens.encode.folder import Head
+from trilens.errors import BadInput
+from trilens.train.cached import Features, cached_loss, encode
+from trilens.train.collapse import CollapseMonitor
+from trilens.train.gather import Gather, joined
+from trilens.train.losses import contrastive, distillation, late, m3, vdr
+from trilens.train.losses.xtr import xtr as xtr_score
+
+VECTORS: dict[Head, str] = {"dense": "sentence_embedding", "lexical": "lexical", "sparse": "sparse", "multi": "multi"}
+"""The name under which each head gives its representation."""
+
+
+class Objective(BaseModel):
+    """One loss; `weight` multiplies it."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    weight: float = Field(default=1.0, gt=0)
+
+    @property
+    def heads(self) -> frozenset[Head]:
+        """The heads that it needs."""
+        raise NotImplementedError
+
+    @property
+    def needs_teacher(self) -> bool:
+        """Whether it needs a teacher's scores of the docs."""
+        return False
+
+    def loss(self, queries: Features, docs: Features, teacher: Tensor | None, step: int, gather: Gather) -> Tensor:
+        """The loss of a batch; docs are (queries, group, …)."""
+        raise NotImplementedError
+
+
+class InfoNce(Objective):
+    """Queries against docs by inner products, as DPR, E5 and BGE train."""
+
+    kind: Literal["info_nce"]
+    head: Literal["dense", "lexical", "sparse"] = "dense"
+    temperature: float = Field(default=0.05, gt=0)
+    symmetric: bool = False
+
+    @property
+    def heads(self) -> frozenset[Head]:
+        """See `Objective`."""
+        return frozenset({self.head})
+
+    def loss(self, queries: Features, docs: Features, teacher: Tensor | None, step: int, gather: Gather) -> Tensor:
+        """See `Objective`."""
+        name = VECTORS[self.head]
+        return contrastive.info_nce(
+            queries[name], docs[name], temperature=self.temperature, symmetric=self.symmetric, gather=gather
+        )
+
+
+class Vdr(Objective):
+    """VDR's two terms, or the four of SVDR and SiDR if `semi_parametric`; see `losses/vdr.py`."""
+
+    kind: Literal["vdr"]
+    top: int = Field(default=768, ge=0)
+    semi_parametric: bool = False
+    mask_weight: float = Field(default=0.0, ge=0)
+    normalised_mask: bool = False
+    symmetric: bool = True
+    balanced: bool = False
+
+    @property
+    def heads(self) -> frozenset[Head]:
+        """See `Objective`."""
+        return frozenset({"sparse"})
+
+    def loss(self, queries: Features, docs: Features, teacher: Tensor | None, step: int, gather: Gather) -> Tensor:
+        """See `Objective`."""
+        return vdr.vdr(
+            queries["sparse"],
+            docs["sparse"],
+            queries["bags"],
+            docs["bags"],
+            **self.model_dump(exclude={"kind", "weight"}),
+            gather=gather,
+        )
+
+
+class Late(Objective):
+    """ColBERT's MaxSim, or XTR's retrieval of the `top` tokens of the batch if that is given."""
+
+    kind: Literal["late"]
+    top: int | None = Field(default=None, ge=1)
+    mean: bool = False  # MaxSim by the number of query tokens; XTR's score is a mean anyway
+    temperature: float = Field(default=1.0, gt=0)
+    symmetric: bool = False
+
+    @property
+    def heads(self) -> frozenset[Head]:
+        """See `Objective`."""
+        return frozenset({"multi"})
+
+    def loss(self, queries: Features, docs: Features, teacher: Tensor | None, step: int, gather: Gather) -> Tensor:
+        """See `Objective`."""
+        plain = late.mean_maxsim if self.mean else late.maxsim
+        return late.late_interaction(
+            queries["multi"],
+            docs["multi"],
+            queries["multi_mask"],
+            docs["multi_mask"],
+            score=plain if self.top is None else partial(xtr_score, top=self.top),
+            temperature=self.temperature,
+            symmetric=self.symmetric,
+            gather=gather,
+        )
+
+
+class M3(Objective):
+    """Three heads and their ensemble; self-distillation begins after the step `distil_after` (None: never)."""
+
+    kind: Literal["m3"]
+    temperature: float = Field(default=0.02, gt=0)
+    distil_after: int | None = Field(default=None, ge=0)
+    ensemble: tuple[float, float, float] = m3.ENSEMBLE
+    weights: tuple[float, float, float] = m3.LOSSES
+
+    @property
+    def heads(self) -> frozenset[Head]:
+        """See `Objective`."""
+        return frozenset({"dense", "lexical", "multi"})
+
+    def loss(self, queries: Features, docs: Features, teacher: Tensor | None, step: int, gather: Gather) -> Tensor:
+        """See `Objective`."""
+        return m3.m3(
+            _three_heads(queries),
+            _three_heads(docs),
+            distil=m3.distils(step, self.distil_after),
+            temperature=self.temperature,
+            ensemble=m3.Weights(*self.ensemble),
+            weights=m3.Weights(*self.weights),
+            gather=gather,
+        )
+
+
+class Distillation(Objective):
+    """A teacher's scores of each group: KL divergence of softmaxes, or squared error of margins.
+
+    `scale` multiplies the teacher's scores, to bring them to the range in which the student's softmax is to be taught.
+    """
+
+    kind: Literal["kl", "margin_mse"]
+    head: Head = "dense"
+    temperature: float = Field(default=1.0, gt=0)
+    scale: float = Field(default=1.0, gt=0)
+
+    @property
+    def heads(self) -> frozenset[Head]:
+        """See `Objective`."""
+        return frozenset({self.head})
+
+    @property
+    def needs_teacher(self) -> bool:
+        """See `Objective`."""
+        return True
+
+    def loss(self, queries: Features, docs: Features, teacher: Tensor | None, step: int, gather: Gather) -> Tensor:
+        """See `Objective`."""
+        if teacher is None:
+            raise BadInput(
+                f"the objective {self.kind!r} needs a teacher's scores; give `teacher` in the recipe, or data with scores"
+            )
+        student = own_scores(self.head, queries, docs)
+        if self.kind == "margin_mse":
+            return distillation.margin_mse(student / self.temperature, self.scale * teacher, gather=gather)
+        return distillation.kl_distillation(student, self.scale * teacher, temperature=self.temperature, gather=gather)
+
+
+AnyObjective = Annotated[InfoNce | Vdr | Late | M3 | Distillation, Field(discriminator="kind")]
+
+
+class Objectives(nn.Module):
+    """The loss that the trainer calls: encodes queries and docs, and gives each objective's part by its name.
+
+    `step` is set by the trainer. With `sub_batch`, no more than so many texts are encoded at a time (`cached.py`).
+    """
+
+    def __init__(self, model: nn.Module, objectives: Sequence[Objective], sub_batch: int | None = None) -> None:
+        super().__init__()
+        self.model = model
+        self.objectives = list(objectives)
+        self.sub_batch = sub_batch
+        self.step = 0
+        sparse = sorted(head for head in self.heads if head in ("sparse", "lexical"))
+        self.monitors = {head: CollapseMonitor(head) for head in sparse}
+
+    @property
+    def heads(self) -> frozenset[Head]:
+        """All heads that are trained."""
+        return frozenset().union(*(objective.heads for objective in self.objectives))
+
+    @property
+    def names(self) -> list[str]:
+        """A name for each objective: its kind, with a number where there are several of it."""
+        kinds = [str(getattr(objective, "kind", "")) for objective in self.objectives]
+        return [kind if kinds.count(kind) == 1 else f"{kind}_{kinds[:at].count(kind) + 1}" for at, kind in enumerate(kinds)]
+
+    def forward(self, sides: Sequence[Features], teacher: Tensor | None = None) -> dict[str, Tensor]:
+        """The parts of the loss; `sides` are queries and docs, the docs of all queries end to end."""
+        parts: dict[str, Tensor] = {}
+
+        def whole(found: list[Features]) -> Tensor:
+            queries, docs = found[0], grouped(found[1], len(sides[0]["input_ids"]))
+            self._watch(found)
+            for name, objective in zip(self.names, self.objectives, strict=True):
+                parts[name] = objective.weight * objective.loss(queries, docs, teacher, self.step, joined)
+            return torch.stack(list(parts.values())).sum()
+
+        texts = max(len(side["input_ids"]) for side in sides)
+        if self.sub_batch is None or texts <= self.sub_batch:
+            whole([encode(self.model, side) for side in sides])
+            return dict(parts)
+        total = cached_loss(self.model, sides, self.sub_batch, whole)
+        values = {name: part.detach() for name, part in parts.items()}
+        # The trainer adds the parts up; this one carries the gradient of all, and adds nothing.
+        first = next(iter(values))
+        return values | {first: values[first] + (total - total.detach())}
+
+    def _watch(self, found: Sequence[Features]) -> None:
+        for head, monitor in self.monitors.items():
+            monitor.watch(torch.cat([side[VECTORS[head]].detach() for side in found]))
+
+
+def grouped(docs: Features, queries: int) -> Features:
+    """Docs end to end as (queries, group, …)."""
+    return {name: value.unflatten(0, (queries, -1)) for name, value in docs.items()}
+
+
+def own_scores(head: Head, queries: Features, docs: Features) -> Tensor:
+    """Scores of each query with the docs of its own group (queries, group)."""
+    if head == "multi":
+        return late.own_maxsim(queries["multi"], docs["multi"], queries["multi_mask"], docs["multi_mask"])
+    return torch.einsum("qd,qgd->qg", queries[VECTORS[head]], docs[VECTORS[head]])
+
+
+def _three_heads(side: Features) -> m3.Heads:
+    return m3.Heads(side["sentence_embedding"], side["lexical"], side["multi"], side["multi_mask"])

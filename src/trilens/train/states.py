@@ -1,0 +1,77 @@
+"""Token states of a frozen backbone, computed once: a run that trains heads alone reads them instead of computing them again.
+
+Dropout is off, since the same states serve every round. They are kept in 16 bits, in a file that the run leaves behind only
+while it lasts.
+"""
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sentence_transformers import SentenceTransformer
+
+from trilens.encode.onnx import batches_by_length
+from trilens.represent.ragged import offsets_of
+from trilens.train.backbone import SIDES
+from trilens.train.encoder import BATCH_TOKENS, BATCH_TOKENS_ELSEWHERE, at_rest
+from trilens.train.model import Stack, stacks_of
+
+WINDOW = 4096  # texts read at a time
+NO_LIMIT = 1 << 30
+
+
+class StateCache:
+    """Reads texts as `Backbone.preprocess` does, with their states beside their tokens."""
+
+    def __init__(self, model: SentenceTransformer, folder: Path) -> None:
+        """`folder` is where the states are kept."""
+        self._stacks = stacks_of(model)
+        self._model, self._folder = model, folder
+        self._places: dict[str, dict[str, int]] = {}
+        self._offsets: dict[str, NDArray[np.int64]] = {}
+        self._states: dict[str, NDArray[np.float16]] = {}
+
+    def add(self, task: str, texts: Iterable[str], progress: Callable[[int], None] = lambda texts: None) -> None:
+        """Compute the states of all texts of a task, each once."""
+        every = list(dict.fromkeys(texts))
+        stack = self._stacks[task]
+        reading = stack.backbone.reading(SIDES[task], fill=True)
+        lengths = [
+            len(ids) for start in range(0, len(every), WINDOW) for ids in reading.read(every[start : start + WINDOW]).ids
+        ]
+        offsets = offsets_of(np.array(lengths, np.int64))
+        self._folder.mkdir(parents=True, exist_ok=True)
+        shape = (int(offsets[-1]), stack.backbone.get_embedding_dimension())
+        states = np.lib.format.open_memmap(self._folder / f"{task}.npy", "w+", np.float16, shape)
+        with at_rest(self._model):
+            for start in range(0, len(every), WINDOW):
+                self._fill(stack, task, every[start : start + WINDOW], states[offsets[start] :], progress)
+        self._places[task] = {text: place for place, text in enumerate(every)}
+        self._offsets[task], self._states[task] = offsets, states
+
+    def _fill(
+        self, stack: Stack, task: str, texts: list[str], states: NDArray[np.float16], progress: Callable[[int], None]
+    ) -> None:
+        rows = stack.backbone.reading(SIDES[task], fill=True).read(texts)
+        starts = offsets_of(np.array([len(ids) for ids in rows.ids], np.int64))
+        device = next(stack.backbone.parameters()).device
+        size = BATCH_TOKENS.get(device.type, BATCH_TOKENS_ELSEWHERE)
+        for batch in batches_by_length([len(ids) for ids in rows.ids], size, NO_LIMIT):
+            features = {name: tensor.to(device) for name, tensor in stack.backbone.padded(rows, batch).items()}
+            found = stack.backbone(features)["token_embeddings"].to(torch.float16).cpu().numpy()
+            for place, at in enumerate(batch):
+                states[starts[at] : starts[at + 1]] = found[place, : len(rows.ids[at])]
+            progress(len(batch))
+
+    def __call__(self, texts: list[str], *, task: str) -> dict[str, Any]:
+        """See `feed.Read`."""
+        features = dict(self._stacks[task].backbone.preprocess(texts, task=task))
+        states = torch.zeros(*features["input_ids"].shape, self._states[task].shape[1])
+        for at, text in enumerate(texts):
+            place = self._places[task][text]
+            first, last = self._offsets[task][place : place + 2]
+            states[at, : last - first] = torch.from_numpy(self._states[task][first:last].astype(np.float32))
+        return {**features, "token_embeddings": states, "task": task}

@@ -1,0 +1,64 @@
+"""Teachers: models whose scores of a query's docs are learned from."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from trilens.encode.folder import Head
+from trilens.train.cached import encode
+from trilens.train.feed import Teacher
+from trilens.train.objectives import grouped, own_scores
+from trilens.train.recipe import TeacherPart
+
+PAIRS_AT_ONCE = 32
+
+
+class CrossEncoderTeacher:
+    """Reads query and doc together; the best there is, and the slowest."""
+
+    def __init__(self, name: str) -> None:
+        from sentence_transformers import CrossEncoder
+
+        self._model = CrossEncoder(name)
+
+    def __call__(self, queries: Sequence[str], docs: Sequence[Sequence[str]]) -> Tensor:
+        """Scores (queries, docs of each) as the model gives them, before any sigmoid."""
+        pairs = [(query, doc) for query, group in zip(queries, docs, strict=True) for doc in group]
+        scores = self._model.predict(
+            pairs, batch_size=PAIRS_AT_ONCE, activation_fn=torch.nn.Identity(), convert_to_tensor=True, show_progress_bar=False
+        )
+        return scores.float().view(len(queries), -1)
+
+
+class BiEncoderTeacher:
+    """Another retriever, by one of its heads."""
+
+    def __init__(self, name: str, head: Head) -> None:
+        from trilens.train.checkpoints import load_checkpoint
+        from trilens.train.model import stacks_of
+
+        self._model: Any = load_checkpoint(name).eval()
+        self._head = head
+        self._stacks = stacks_of(self._model)
+        for stack in self._stacks.values():
+            stack.heads.wanted = (head,)
+
+    @torch.no_grad()
+    def __call__(self, queries: Sequence[str], docs: Sequence[Sequence[str]]) -> Tensor:
+        """Scores (queries, docs of each)."""
+        flat = [doc for group in docs for doc in group]
+        asked = encode(self._model, self._read(list(queries), "query"))
+        found = encode(self._model, self._read(flat, "document"))
+        return own_scores(self._head, asked, grouped(found, len(queries)))
+
+    def _read(self, texts: list[str], task: str) -> dict[str, Any]:
+        return {**self._stacks[task].backbone.preprocess(texts, task=task), "task": task}
+
+
+def make_teacher(part: TeacherPart | None) -> Teacher | None:
+    """The teacher that a recipe names."""
+    if part is None:
+        return None
+    return CrossEncoderTeacher(part.model) if part.kind == "cross-encoder" else BiEncoderTeacher(part.model, part.head)

@@ -1,0 +1,110 @@
+"""Building a model: what its family and its tokenizer decide, how untrained heads start, what is frozen."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="training needs torch: pip install trilens[train]")
+pytest.importorskip("sentence_transformers", reason="training needs sentence-transformers: pip install trilens[train]")
+
+from tests.train import tiny
+from trilens.encode.families import BGE_EN
+from trilens.errors import BadInput, BadModel
+from trilens.train.build import build_model
+from trilens.train.freezing import freeze, recompute_layers
+from trilens.train.model import description_of, stacks_of
+
+
+@pytest.fixture(scope="module")
+def bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny.bert(tmp_path_factory.mktemp("models") / "bge-tiny-en")
+
+
+def test_the_family_decides_what_is_not_said(bert: Path) -> None:
+    description = description_of(build_model(bert, ["dense", "sparse"]))
+    assert (description.name, description.pooling, description.query_prefix) == ("bge-tiny-en", "cls", BGE_EN)
+    assert (description.max_query_tokens, description.dim) == (tiny.PLACES, tiny.HIDDEN)
+    assert description.sparse is not None and description.multi is None
+    assert (description.sparse.shift, description.sparse.dim) == (tiny.BERT_SHIFT, len(tiny.BERT_VOCABULARY) - tiny.BERT_SHIFT)
+    changes = {"pooling": "mean", "query_prefix": "", "max_doc_tokens": 12, "sparse": {"shift": 9}}
+    changed = description_of(build_model(bert, ["dense", "sparse"], changes=changes))
+    assert (changed.pooling, changed.query_prefix, changed.max_doc_tokens) == ("mean", "", 12)
+    assert changed.sparse is not None and (changed.sparse.shift, changed.sparse.dim) == (9, len(tiny.BERT_VOCABULARY) - 9)
+
+
+@pytest.mark.parametrize(
+    ("heads", "changes", "told"),
+    [
+        (["dense"], {"colour": "red"}, "colour: Extra inputs"),
+        (["dense", "colbert"], {}, "heads.1"),
+        (["dense"], {"multi": {"dim": 4}}, "multi: is given, but heads is"),
+        (["dense"], {"max_doc_tokens": 41}, "max_doc_tokens is 41; expected at most 40"),
+        (["dense"], {"dim": 5}, "dim is 5; expected 32"),
+        (["multi"], {"multi": {"query_marker": "[Q]"}}, "has no token '\\[Q\\]'"),
+    ],
+)
+def test_what_does_not_go_together(bert: Path, heads: Any, changes: dict[str, Any], told: str) -> None:
+    with pytest.raises((BadInput, BadModel), match=told):
+        build_model(bert, heads, changes=changes)
+
+
+def test_towers_must_be_known(bert: Path) -> None:
+    with pytest.raises(BadInput, match="towers is 'two'"):
+        build_model(bert, towers="two")  # type: ignore[arg-type]
+
+
+def test_untrained_heads(bert: Path) -> None:
+    model = build_model(bert, ["dense", "multi", "sparse", "lexical"], changes={"multi": {"dim": 8}, "query_prefix": ""}).eval()
+    stack = stacks_of(model)["query"]
+    weight = tiny.heads_of(model).multi.linear.weight
+    torch.testing.assert_close(weight @ weight.T, torch.eye(8), atol=1e-5, rtol=0)
+    found = model(model.preprocess(tiny.TEXTS, task="document"))
+    own = found["bags"].bool()
+    assert (found["lexical"][:, tiny.BERT_SHIFT :][own] > 0).all()
+    states = tiny.heads_of(model).sparse.norm(found["token_embeddings"][found["attention_mask"].bool()])
+    products = states.detach() @ stack.backbone.model.get_input_embeddings().weight.detach()[tiny.BERT_SHIFT :].T
+    assert 0.5 < float(products.std()) < 1.5
+    assert abs(float(products.mean())) < 0.3
+    again = build_model(bert, ["dense", "multi", "sparse", "lexical"], changes={"multi": {"dim": 8}})
+    assert torch.equal(tiny.heads_of(again).multi.linear.weight, weight)
+    other = build_model(bert, ["multi"], changes={"multi": {"dim": 8}}, seed=1)
+    assert not torch.equal(tiny.heads_of(other).multi.linear.weight, weight)
+
+
+def test_a_projection_of_dense_vectors(bert: Path) -> None:
+    model = build_model(bert, changes={"dim": 6, "dense": {"projection": "tanh", "normalised": False}}).eval()
+    found = model(model.preprocess(tiny.TEXTS, task="document"))
+    linear = tiny.heads_of(model).dense.linear
+    torch.testing.assert_close(found["sentence_embedding"], torch.tanh(linear(found["token_embeddings"][:, 0])))
+
+
+def test_freezing(bert: Path) -> None:
+    model = build_model(bert, ["dense", "multi"], changes={"multi": {"dim": 8}})
+    freeze(model, embeddings=True, layers=1)
+    trained = {name for name, parameter in model.named_parameters() if parameter.requires_grad}
+    assert not any("embeddings." in name or "layer.0." in name for name in trained)
+    assert any("layer.1." in name for name in trained) and any("multi" in name for name in trained)
+    freeze(model, embeddings=False)
+    assert all(parameter.requires_grad for parameter in model.parameters())
+    with pytest.raises(BadInput, match="layers is 3; expected 0 to 2"):
+        freeze(model, layers=3)
+
+
+def test_layers_that_are_computed_again_give_the_same_gradient(bert: Path) -> None:
+    model = build_model(bert).train()
+    for module in model.modules():
+        if isinstance(module, torch.nn.Dropout):
+            module.p = 0.0
+
+    def gradient() -> Any:
+        model.zero_grad()
+        model(model.preprocess(tiny.TEXTS, task="document"))["sentence_embedding"].sum().backward()
+        return stacks_of(model)["query"].backbone.model.get_input_embeddings().weight.grad.clone()
+
+    usual = gradient()
+    recompute_layers(model)
+    assert stacks_of(model)["query"].backbone.model.is_gradient_checkpointing
+    torch.testing.assert_close(gradient(), usual)
+    recompute_layers(model, on=False)
+    assert not stacks_of(model)["query"].backbone.model.is_gradient_checkpointing

@@ -1,0 +1,103 @@
+"""Objectives: what recipes call losses, applied to batches."""
+
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="training needs torch: pip install trilens[train]")
+
+from pydantic import TypeAdapter
+from torch import Tensor
+
+from tests.train.toy import ToyModel, texts
+from trilens.errors import BadInput
+from trilens.train.cached import encode
+from trilens.train.losses import contrastive, distillation, late, m3, vdr
+from trilens.train.objectives import AnyObjective, Objective, Objectives, grouped, own_scores
+
+QUERIES, GROUP = 3, 2
+
+
+def objective(**settings: Any) -> Objective:
+    found: Objective = TypeAdapter(AnyObjective).validate_python(settings)
+    return found
+
+
+@pytest.fixture
+def sides() -> list[dict[str, Tensor]]:
+    return [texts(QUERIES, 4, 1), texts(QUERIES * GROUP, 6, 2)]
+
+
+def test_each_objective_is_its_loss_of_the_right_heads(sides: list[dict[str, Tensor]]) -> None:
+    model = ToyModel()
+    asked, docs = encode(model, sides[0]), grouped(encode(model, sides[1]), QUERIES)
+    three = [m3.Heads(side["sentence_embedding"], side["lexical"], side["multi"], side["multi_mask"]) for side in (asked, docs)]
+    tokens = (asked["multi"], docs["multi"], asked["multi_mask"], docs["multi_mask"])
+    wanted = {
+        "info_nce": contrastive.info_nce(asked["sentence_embedding"], docs["sentence_embedding"], temperature=0.1),
+        "vdr": vdr.vdr(asked["sparse"], docs["sparse"], asked["bags"], docs["bags"], top=3, semi_parametric=True),
+        "late": late.late_interaction(*tokens),
+        "m3": m3.m3(*three, distil=False),
+    }
+    settings: list[dict[str, Any]] = [
+        {"kind": "info_nce", "temperature": 0.1},
+        {"kind": "vdr", "top": 3, "semi_parametric": True, "weight": 0.5},
+        {"kind": "late"},
+        {"kind": "m3", "distil_after": 5},
+    ]
+    found = Objectives(model, [objective(**setting) for setting in settings])(sides)
+    assert list(found) == list(wanted)
+    for name, weight in zip(wanted, (1, 0.5, 1, 1), strict=True):
+        torch.testing.assert_close(found[name], weight * wanted[name])
+
+
+def test_small_batches_change_neither_parts_nor_gradients(sides: list[dict[str, Tensor]]) -> None:
+    chosen = [objective(kind="info_nce"), objective(kind="late", top=4), objective(kind="vdr", top=3)]
+    results = []
+    for size in (None, 2):
+        model = ToyModel()
+        parts = Objectives(model, chosen, sub_batch=size)(sides)
+        torch.stack(list(parts.values())).sum().backward()
+        results.append(({name: part.item() for name, part in parts.items()}, [p.grad for p in model.parameters()]))
+    (whole, gradients), (cached, again) = results
+    assert whole == pytest.approx(cached)
+    for one, other in zip(gradients, again, strict=True):
+        torch.testing.assert_close(one, other)
+
+
+def test_distillation_begins_after_its_step(sides: list[dict[str, Tensor]]) -> None:
+    objectives = Objectives(ToyModel(), [objective(kind="m3", distil_after=5)])
+    objectives.step = 5
+    before = objectives(sides)["m3"].item()
+    objectives.step = 6
+    assert objectives(sides)["m3"].item() != before
+
+
+@pytest.mark.parametrize("head", ["dense", "sparse", "lexical", "multi"])
+def test_a_teacher_is_compared_with_the_own_docs_of_each_query(sides: list[dict[str, Tensor]], head: str) -> None:
+    model = ToyModel()
+    teacher = torch.tensor([[3.0, 1.0], [2.0, 0.5], [1.0, 0.0]])
+    asked, docs = encode(model, sides[0]), grouped(encode(model, sides[1]), QUERIES)
+    scores = own_scores(head, asked, docs)  # type: ignore[arg-type]
+    name = {"dense": "sentence_embedding"}.get(head, head)
+    if head == "multi":
+        by_hand = (asked["multi"][1] @ docs["multi"][1, 1][docs["multi_mask"][1, 1]].T).amax(1).sum()
+    else:
+        by_hand = asked[name][1] @ docs[name][1, 1]
+    torch.testing.assert_close(scores[1, 1], by_hand)
+    found = Objectives(model, [objective(kind="kl", head=head, scale=2.0), objective(kind="margin_mse", head=head)])(
+        sides, teacher
+    )
+    torch.testing.assert_close(found["kl"], distillation.kl_distillation(scores, 2 * teacher))
+    torch.testing.assert_close(found["margin_mse"], distillation.margin_mse(scores, teacher))
+
+
+def test_distillation_without_a_teacher_is_refused(sides: list[dict[str, Tensor]]) -> None:
+    with pytest.raises(BadInput, match="needs a teacher"):
+        Objectives(ToyModel(), [objective(kind="kl")])(sides)
+
+
+def test_several_of_a_kind_are_numbered() -> None:
+    both = Objectives(ToyModel(), [objective(kind="info_nce"), objective(kind="info_nce", head="lexical")])
+    assert both.names == ["info_nce_1", "info_nce_2"]
+    assert both.heads == {"dense", "lexical"}

@@ -1,0 +1,76 @@
+"""Recipes: everything is checked before anything runs."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+pytest.importorskip("torch", reason="training needs torch: pip install trilens[train]")
+
+from trilens.errors import BadInput
+from trilens.train.recipe import as_yaml, read_recipe
+
+RECIPES = Path(__file__).parents[2] / "recipes"
+
+
+def written(folder: Path, **changes: Any) -> Path:
+    content = {
+        "name": "small",
+        "model": {"backbone": "some/model", "heads": ["dense"]},
+        "data": {"sources": [{"format": "dpr", "path": "train.jsonl"}]},
+        "objectives": [{"kind": "info_nce"}],
+        "run": {"steps": 10},
+    } | changes
+    file = folder / "recipe.yaml"
+    file.write_text(yaml.safe_dump(content))
+    return file
+
+
+@pytest.mark.parametrize("file", sorted(RECIPES.glob("*.yaml")), ids=lambda file: file.stem)
+def test_every_recipe_of_the_project_is_one(file: Path) -> None:
+    assert read_recipe(file).name == file.stem
+
+
+def test_what_was_run_reads_as_the_same_recipe(tmp_path: Path) -> None:
+    recipe = read_recipe(written(tmp_path))
+    again = tmp_path / "again.yaml"
+    again.write_text(as_yaml(recipe))
+    assert read_recipe(again) == recipe
+
+
+def test_keys_are_set_from_outside(tmp_path: Path) -> None:
+    changes = ["run.steps=3", "objectives.0.temperature=0.1", "batch.size=8", "data.sources.0.path=other.jsonl"]
+    recipe = read_recipe(written(tmp_path), changes)
+    assert (recipe.run.steps, recipe.batch.size) == (3, 8)
+    assert recipe.objectives[0].temperature == 0.1  # type: ignore[union-attr]
+    assert str(recipe.data.sources[0].path) == "other.jsonl"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("run.stepz=3", "stepz"),
+        ("run.steps=0", "steps"),
+        ("run.steps", "expected key=value"),
+        ("objectives.4.temperature=1", "'4' is no place in a list of 1"),
+        ("name.inner=3", "which has no keys"),
+        ("objectives.0.kind=nonsense", "nonsense"),
+        ("objectives.0.head=sparse", "sparse"),
+        ("dev.every=30", "multiple of dev.every"),
+    ],
+)
+def test_what_does_not_fit_is_refused_in_one_line(tmp_path: Path, change: str, message: str) -> None:
+    with pytest.raises(BadInput, match=message) as error:
+        read_recipe(written(tmp_path), [change])
+    assert "\n" not in str(error.value)
+
+
+def test_a_file_that_is_no_recipe_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "recipe.yaml"
+    for content, message in ((": :", "cannot be read as a recipe"), ("- a", "holds list")):
+        file.write_text(content)
+        with pytest.raises(BadInput, match=message):
+            read_recipe(file)
+    with pytest.raises(BadInput, match="cannot be read"):
+        read_recipe(tmp_path / "missing.yaml")

@@ -1,0 +1,267 @@
+"""Whole runs with a tiny model: every kind of training, kills, several processes, and what can go wrong."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+
+torch = pytest.importorskip("torch", reason="training needs torch: pip install trilens[train]")
+
+from safetensors.torch import load_file
+
+from tests.train import tiny
+from trilens.errors import BadInput, TrainingFailed
+from trilens.train.recipe import read_recipe
+from trilens.train.run import train
+from trilens.train.trainer import read_log
+
+QUESTIONS, STEPS = 60, 4
+MULTI = {"dim": 16, "normalised": True, "skip_punctuation": True, "skip_special": False}
+
+KINDS: dict[str, dict[str, Any]] = {
+    "dense": {"heads": ["dense"], "objectives": [{"kind": "info_nce", "symmetric": True}]},
+    "vdr": {"heads": ["sparse"], "objectives": [{"kind": "vdr", "top": 5, "semi_parametric": True, "mask_weight": 0.1}]},
+    "colbert": {"heads": ["multi"], "objectives": [{"kind": "late"}]},
+    "xtr": {"heads": ["multi"], "objectives": [{"kind": "late", "top": 8, "temperature": 0.1}]},
+    "m3": {"heads": ["dense", "lexical", "multi"], "objectives": [{"kind": "m3", "distil_after": 2}]},
+    "several": {"heads": ["dense", "sparse"], "objectives": [{"kind": "info_nce"}, {"kind": "vdr", "weight": 0.5}]},
+    "bag": {"heads": ["sparse"], "objectives": [{"kind": "vdr"}], "negatives": {"source": "bag", "count": 2, "depth": 5}},
+    "refresh": {
+        "heads": ["dense"],
+        "objectives": [{"kind": "info_nce"}],
+        "negatives": {"source": "refresh", "count": 2, "depth": 6, "every": 2},
+    },
+    "separate": {"heads": ["dense"], "towers": "separate", "objectives": [{"kind": "info_nce"}]},
+    "retromae": {"heads": ["dense"], "objectives": [], "retromae": {}},
+}
+
+
+@pytest.fixture(scope="module")
+def backbone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny.bert(tmp_path_factory.mktemp("bert"))
+
+
+@pytest.fixture(scope="module")
+def calm(tmp_path_factory: pytest.TempPathFactory, backbone: Path) -> Path:
+    """The same without dropout, so that runs which draw it differently can be compared."""
+    folder = tmp_path_factory.mktemp("calm")
+    for file in backbone.iterdir():
+        (folder / file.name).write_bytes(file.read_bytes())
+    settings = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(
+        json.dumps(settings | {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0})
+    )
+    return folder
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Questions of two words; the passage has both of them, the negatives one."""
+    random = np.random.default_rng(0)
+    file = tmp_path_factory.mktemp("data") / "train.jsonl"
+    with file.open("w") as lines:
+        for number in range(QUESTIONS):
+            first, second, *others = random.permutation(tiny.WORDS).tolist()
+            line = {
+                "question": f"{first} {second}",
+                "answers": [second],
+                "positive_ctxs": [{"passage_id": f"p{number}", "title": "", "text": " ".join([second, first, *others[:4]])}],
+                "hard_negative_ctxs": [
+                    {"passage_id": f"n{number}-{at}", "title": "", "text": " ".join([first, *others[at : at + 4]])}
+                    for at in range(3)
+                ],
+            }
+            lines.write(json.dumps(line) + "\n")
+    return file
+
+
+def recipe_file(folder: Path, backbone: Path, data: Path, kind: str = "dense", **run: Any) -> Path:
+    settings = dict(KINDS[kind])
+    heads, towers = settings.pop("heads"), settings.pop("towers", "shared")
+    content = {
+        "name": "tiny",
+        "model": {"backbone": str(backbone), "heads": heads, "towers": towers, "max_doc_tokens": 16, "max_query_tokens": 8},
+        "data": {"sources": [{"format": "dpr", "path": str(data)}]},
+        "dev": {"hold_out": 8, "passages": 40, "every": 2},
+        "batch": {"size": 4},
+        "run": {"steps": STEPS, "save_every": 2, "log_every": 1, "learning_rate": 1e-3, "head_learning_rate": 1e-3} | run,
+        **settings,
+    }
+    if "multi" in heads:
+        content["model"]["multi"] = MULTI
+    if "sparse" in heads:
+        content["model"]["sparse"] = {
+            "dim": len(tiny.BERT_VOCABULARY) - tiny.BERT_SHIFT,
+            "shift": tiny.BERT_SHIFT,
+            "normalised": False,
+        }
+    if "lexical" in heads:
+        content["model"]["lexical"] = {"dim": len(tiny.BERT_VOCABULARY)}
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / "recipe.yaml"
+    file.write_text(yaml.safe_dump(content))
+    return file
+
+
+def weights(run: Path) -> dict[str, Any]:
+    found = {}
+    for file in sorted((run / "model").rglob("*.safetensors")):
+        found |= {f"{file.relative_to(run)}:{name}": tensor for name, tensor in load_file(file).items()}
+    assert found
+    return found
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_of_training_changes_the_model_and_says_how_good_it_is(
+    kind: str, tmp_path: Path, backbone: Path, data: Path
+) -> None:
+    recipe = read_recipe(recipe_file(tmp_path, backbone, data, kind))
+    result = train(recipe, tmp_path / "run")
+    assert result.steps == STEPS
+    assert result.before.keys() == result.after.keys()
+    assert {name.split(":")[0] for name in result.after} >= set(recipe.model.heads)
+    assert all(0 <= value <= 1 for value in result.after.values())
+    for name in ("model/modules.json", "log.jsonl", "curves.png", "recipe.yaml", "README.md", "result.json"):
+        assert (tmp_path / "run" / name).stat().st_size
+    steps = [row["step"] for row in read_log(tmp_path / "run" / "log.jsonl") if "loss" in row]
+    assert steps == list(range(1, STEPS + 1))
+
+
+@pytest.mark.parametrize("kind", ["m3", "refresh", "bag"])
+def test_a_killed_run_ends_with_the_weights_of_one_that_was_not(kind: str, tmp_path: Path, backbone: Path, data: Path) -> None:
+    file = recipe_file(tmp_path, backbone, data, kind)
+    calm, killed = tmp_path / "calm", tmp_path / "killed"
+    train(read_recipe(file), calm)
+    process = command(file, killed)
+    wait_for(killed / "checkpoint-2" / "complete.json", process)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    assert not (killed / "result.json").exists()
+    result = train(read_recipe(file), killed)
+    assert result.steps == STEPS
+    one, other = weights(calm), weights(killed)
+    assert one.keys() == other.keys()
+    for name in one:
+        assert torch.equal(one[name], other[name]), name
+    rows = [read_log(run / "log.jsonl") for run in (calm, killed)]
+    losses = [[row["loss"] for row in log if "loss" in row] for log in rows]
+    assert losses[0] == losses[1]
+
+
+def test_two_processes_are_one(tmp_path: Path, calm: Path, data: Path) -> None:
+    file = recipe_file(tmp_path, calm, data, "m3")
+    train(read_recipe(file), tmp_path / "one")
+    process = command(file, tmp_path / "two", ["--set", "batch.size=2"], processes=2)
+    output, _ = process.communicate(timeout=300)
+    assert process.returncode == 0, output
+    assert_alike(weights(tmp_path / "one"), weights(tmp_path / "two"))
+
+
+def assert_alike(one: dict[str, Any], other: dict[str, Any]) -> None:
+    """But for biases of keys: they change no attention, so their gradient is rounding, which the optimiser blows up."""
+    assert one.keys() == other.keys()
+    for name in one:
+        if not name.endswith("key.bias"):
+            torch.testing.assert_close(one[name], other[name], atol=2e-4, rtol=1e-3, msg=name)
+
+
+def command(file: Path, run: Path, more: list[str] | None = None, processes: int = 1) -> "subprocess.Popen[str]":
+    start = [sys.executable, "-m"]
+    if processes > 1:
+        start += ["torch.distributed.run", "--standalone", "--nproc-per-node", str(processes), "-m"]
+    arguments = [*start, "trilens", "train", str(file), "--to", str(run), *(more or [])]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    return subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment)
+
+
+def wait_for(file: Path, process: "subprocess.Popen[str]") -> None:
+    end = time.monotonic() + 240
+    while not file.exists():
+        assert process.poll() is None, process.stdout.read() if process.stdout else ""
+        assert time.monotonic() < end, "no checkpoint came"
+        time.sleep(0.01)
+
+
+def test_a_finished_run_is_not_trained_again(tmp_path: Path, backbone: Path, data: Path) -> None:
+    file = recipe_file(tmp_path, backbone, data)
+    first = train(read_recipe(file), tmp_path / "run")
+    before = weights(tmp_path / "run")
+    again = train(read_recipe(file), tmp_path / "run")
+    assert again.after == first.after
+    for name, tensor in weights(tmp_path / "run").items():
+        assert torch.equal(tensor, before[name])
+
+
+def test_a_folder_of_another_recipe_is_refused(tmp_path: Path, backbone: Path, data: Path) -> None:
+    file = recipe_file(tmp_path, backbone, data)
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "recipe.yaml").write_text("name: other")
+    with pytest.raises(BadInput, match="another recipe"):
+        train(read_recipe(file), tmp_path / "run")
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "thesis.txt").write_text("precious")
+    with pytest.raises(BadInput, match="not empty"):
+        train(read_recipe(file), tmp_path / "full")
+
+
+def test_a_damaged_checkpoint_is_refused_by_name(tmp_path: Path, backbone: Path, data: Path) -> None:
+    file = recipe_file(tmp_path, backbone, data)
+    train(read_recipe(file), tmp_path / "run")
+    damaged = tmp_path / "run" / f"checkpoint-{STEPS}" / "optimizer.pt"
+    damaged.write_bytes(damaged.read_bytes()[:-10])
+    with pytest.raises(BadInput, match=r"optimizer.pt is damaged"):
+        train(read_recipe(file), tmp_path / "run")
+
+
+def test_a_loss_that_is_no_number_stops_the_run_and_nothing_is_saved(tmp_path: Path, backbone: Path, data: Path) -> None:
+    file = recipe_file(tmp_path, backbone, data, learning_rate=1e30, head_learning_rate=1e30, clip=1e30)
+    with pytest.raises(TrainingFailed, match=r"expected a finite number|not finite"):
+        train(read_recipe(file), tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("data.sources.0.path=nothing.jsonl", "nothing.jsonl"),
+        ("model.backbone=/nowhere", "/nowhere is no folder"),
+        ("model.max_doc_tokens=4000", "4000"),
+        ("dev.measure=beauty", "beauty"),
+        ("dev.hold_out=1000", "1000"),
+        ("run.precision=float16", "no GPU"),
+    ],
+)
+def test_what_cannot_be_is_said_in_one_line(change: str, message: str, tmp_path: Path, backbone: Path, data: Path) -> None:
+    from trilens.errors import TrilensError
+
+    with pytest.raises(TrilensError, match=message) as error:
+        train(read_recipe(recipe_file(tmp_path, backbone, data), [change]), tmp_path / "run")
+    assert "\n" not in str(error.value)
+
+
+def test_small_batches_train_the_same_model(tmp_path: Path, calm: Path, data: Path) -> None:
+    found = []
+    for name, changes in (("whole", list[str]()), ("cached", ["batch.sub_batch=3"])):
+        train(read_recipe(recipe_file(tmp_path, calm, data, "m3"), changes), tmp_path / name)
+        found.append(weights(tmp_path / name))
+    assert_alike(*found)
+
+
+def test_heads_on_a_frozen_backbone(tmp_path: Path, calm: Path, data: Path) -> None:
+    """States that are read give what states that are computed give, but for the bits that they are kept in."""
+    file = recipe_file(tmp_path, calm, data, "colbert")
+    train(read_recipe(file, ["model.freeze=true"]), tmp_path / "read")
+    train(read_recipe(file, ["model.freeze_embeddings=true", f"model.freeze_layers={tiny.LAYERS}"]), tmp_path / "computed")
+    read, computed = weights(tmp_path / "read"), weights(tmp_path / "computed")
+    for name in read:
+        torch.testing.assert_close(read[name], computed[name], atol=2e-3, rtol=1e-2, msg=name)
+        if "1_Heads" not in name:
+            assert torch.equal(read[name], computed[name])
+    assert not list((tmp_path / "read").glob("states-*"))
