@@ -83,7 +83,8 @@ def test_the_dense_lens_is_asked_with_the_mean(service: Service, tmp_path: Path)
         assert query and passage and docs
         mean = (query.vectors[0] + passage.vectors[0]) / 2
         expected = float(mean / np.linalg.norm(mean) @ docs.vectors[0])
-        assert (hits[0].doc_id, hits[0].score) == ("paris", pytest.approx(expected, abs=1e-5))
+        assert hits[0].doc_id == "paris"
+        assert hits[0].score == pytest.approx(expected, abs=1e-5)
         found = made.explain("French government seat", "paris", "dense", hyde=hyde)
         assert sum(part.score for part in found.parts) == pytest.approx(expected, abs=1e-4)
         assert found.expansion == {"method": "hyde", "model": "default", "passage": PASSAGE}

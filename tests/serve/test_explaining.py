@@ -54,7 +54,7 @@ def test_expansion_is_shown(collection: Path, trilens: Trilens) -> None:
         (["explain", "delete", "rmtree", "--png", "why.gif"], "expected .png"),
         (["explain", "delete", "rmtree", "--html", "/nowhere/why.html"], "cannot be written"),
         (["search", "delete", "--fusion", "all"], "there is no lens 'lexical'"),
-        (["search", "delete", "--fusion", "rrf:smell=1"], "no lens 'smell'"),
+        (["search", "delete", "--fusion", "rrf:smell=1,bm25=1"], "no lens 'smell'"),
         (["search", "delete", "--hyde", "nowhere"], "HyDE address"),
         (["search", "delete", "--lens", "dense", "--hyde", "http://127.0.0.1:9/v1"], "cannot be asked"),
         (["tune", "nowhere"], "has no corpus.jsonl"),

@@ -169,8 +169,14 @@ def _expand_terms(
         texts = lenses.model.token_texts if searcher.field == "lexical" else lenses.model.term_texts
         words = dict(zip(texts(list(added)), added.values(), strict=True))
         told.append(_tell("vocabulary feedback", feedback, words, [passage.key for passage in passages], snapshot))
-    field = "bag" if params is not None and params.query == "bag" else "lexical" if searcher.field == "lexical" else "sparse"
-    return replace(encoded, **{field: _to_sparse(mixed, asked.dim)}), told
+    return _asking(encoded, searcher, params, _to_sparse(mixed, asked.dim)), told
+
+
+def _asking(encoded: Encoded, searcher: SparseSearcher, params: SparseParams | None, terms: Sparse) -> Encoded:
+    """The queries with these terms where the searcher looks for them."""
+    if params is not None and params.query == "bag":
+        return replace(encoded, bag=terms)
+    return replace(encoded, lexical=terms) if searcher.field == "lexical" else replace(encoded, sparse=terms)
 
 
 def _mean(searcher: SparseSearcher, passages: Sequence[Ranked], dim: int, feedback: Feedback) -> dict[int, float]:
