@@ -112,7 +112,7 @@ class Collection:
         exact: bool = False,
         rerank: str | None = None,
         params: Mapping[str, Any] | None = None,
-        fusion: Fusion | str | None = None,
+        fusion: Fusion | str | Mapping[str, Any] | None = None,
         expand: Feedback | str | None = None,
         hyde: Hyde | None = None,
     ) -> list[list[Hit]]:
@@ -158,7 +158,7 @@ class Collection:
         *,
         where: Mapping[str, Any] | None = None,
         params: Mapping[str, Any] | None = None,
-        fusion: Fusion | str | None = None,
+        fusion: Fusion | str | Mapping[str, Any] | None = None,
         expand: Feedback | str | None = None,
         hyde: Hyde | None = None,
     ) -> Explanation:
@@ -168,6 +168,7 @@ class Collection:
         of the search to be explained.
         """
         names, chosen = self._fusion([lens] if isinstance(lens, str) else lens, fusion)
+        names = [chosen.rerank] if chosen.rerank else names  # that lens alone decides
         plan = Plan(names, EXPLAINED_K, where, params=params, fusion=chosen, feedback=_feedback(expand), hyde=hyde)
         return explain(self.snapshot, self._lenses, query, _require_id(doc_id), plan)
 
@@ -289,9 +290,11 @@ class Collection:
         finally:
             self.close()
 
-    def _fusion(self, lenses: Sequence[str] | None, fusion: Fusion | str | None) -> tuple[Sequence[str], Fusion]:
+    def _fusion(
+        self, lenses: Sequence[str] | None, fusion: Fusion | str | Mapping[str, Any] | None
+    ) -> tuple[Sequence[str], Fusion]:
         """The lenses of a search and how they are fused."""
-        said = parse_fusion(fusion) if isinstance(fusion, str) else fusion
+        said = fusion if fusion is None or isinstance(fusion, Fusion) else parse_fusion(fusion)
         if said:
             said = fit_recipe(said, self.lenses)
         names = choose_lenses(said, lenses, self.lenses)

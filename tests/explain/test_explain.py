@@ -82,6 +82,13 @@ def test_two_lenses_by_name(collection: Collection) -> None:
     assert not found.approximate
 
 
+def test_the_lens_that_decides_is_explained(collection: Collection) -> None:
+    hit = collection.search(["broken engine"], fusion="rerank-multi")[0][0]
+    found = collection.explain("broken engine", hit.doc_id, fusion="rerank-multi")
+    assert found.lens == "multi"
+    require_sum(found, hit.score)
+
+
 def test_a_document_that_no_lens_returns(collection: Collection) -> None:
     found = collection.explain("broken engine", "rain", ["bm25", "lexical"], fusion="minmax")
     require_sum(found, found.score)

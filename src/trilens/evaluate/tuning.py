@@ -134,30 +134,56 @@ class Bench:
         self._measure = measure
         self._evaluator = ir_measures.evaluator([measure], qrels)
         self._known: dict[str, NDArray[np.float64]] = {}
+        self._units: dict[str, list[tuple[list[str], NDArray[np.float64]]]] = {}
 
     def values(self, fusion: Fusion) -> NDArray[np.float64]:
         """The measure of each query."""
         name = str(fusion)
         if name not in self._known:
-            run = {one.query_id: self._ranking(one, fusion) for one in self._judged}
-            found = {metric.query_id: metric.value for metric in self._evaluator.iter_calc(run)}
-            self._known[name] = np.array([found.get(query, 0.0) for query in self.queries])
+            weights = np.array([fusion.weights.get(lens, 1.0) for lens in self.lenses])
+            rankings = []
+            for doc_ids, units in self._contributions(replace(fusion, weights={})):
+                order = np.argsort(-(units * weights).sum(axis=1), kind="stable")
+                rankings.append([doc_ids[place] for place in order[: self._depth].tolist()])
+            self._known[name] = self._measured(rankings)
         return self._known[name]
 
     def alone(self, lens: str) -> NDArray[np.float64]:
         """The measure of each query by one lens."""
-        run = {}
-        for one in self._judged:
-            ranking = list(one.lenses[lens].found)
-            run[one.query_id] = {one.doc_ids[key]: float(len(ranking) - rank) for rank, key in enumerate(ranking)}
+        return self._measured([[one.doc_ids[key] for key in one.lenses[lens].found] for one in self._judged])
+
+    @property
+    def _depth(self) -> int | None:
+        """How many documents of a ranking the measure looks at; None for all."""
+        cutoff: int | None = self._measure.params.get("cutoff")
+        return cutoff
+
+    def _contributions(self, plain: Fusion) -> list[tuple[list[str], NDArray[np.float64]]]:
+        """The documents of each query in the order of their keys, and what each lens gives them at weight 1.
+
+        What a lens gives is in proportion to its weight, whatever the policy.
+        """
+        name = str(plain)
+        if name not in self._units:
+            made = []
+            for one in self._judged:
+                fused = sorted(fuse(plain, one.lenses), key=lambda found: found.key)
+                parts = [
+                    [found.by_lens[lens].contribution if lens in found.by_lens else 0.0 for lens in self.lenses]
+                    for found in fused
+                ]
+                made.append(([one.doc_ids[found.key] for found in fused], np.array(parts).reshape(-1, len(self.lenses))))
+            self._units[name] = made
+        return self._units[name]
+
+    def _measured(self, rankings: Sequence[Sequence[str]]) -> NDArray[np.float64]:
+        """The measure of each query; ranks are given as scores, so that ties stay broken as a search breaks them."""
+        run = {
+            query: {doc_id: float(len(ranking) - rank) for rank, doc_id in enumerate(ranking)}
+            for query, ranking in zip(self.queries, rankings, strict=True)
+        }
         found = {metric.query_id: metric.value for metric in self._evaluator.iter_calc(run)}
         return np.array([found.get(query, 0.0) for query in self.queries])
-
-    @staticmethod
-    def _ranking(one: Judged, fusion: Fusion) -> dict[str, float]:
-        """Ranks as scores, so that ties are broken as a search breaks them."""
-        fused = fuse(fusion, one.lenses)
-        return {one.doc_ids[found.key]: float(len(fused) - rank) for rank, found in enumerate(fused)}
 
 
 def _tune_policy(bench: Bench, policy: Policy, depth: int) -> PolicyResult:
