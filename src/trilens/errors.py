@@ -47,3 +47,7 @@ class UnknownFormat(CollectionError):
 
 class TrainingFailed(TrilensError):
     """A training run that cannot go on: its loss is not a number any more."""
+
+
+class ServiceFailed(TrilensError):
+    """Another service, which the user named, did not answer as expected."""

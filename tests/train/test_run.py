@@ -112,7 +112,7 @@ def recipe_file(folder: Path, backbone: Path, data: Path, kind: str = "dense", *
 
 
 def weights(run: Path) -> dict[str, Any]:
-    found = {}
+    found: dict[str, Any] = {}
     for file in sorted((run / "model").rglob("*.safetensors")):
         found |= {f"{file.relative_to(run)}:{name}": tensor for name, tensor in load_file(file).items()}
     assert found

@@ -11,7 +11,20 @@ import typer
 
 from trilens import __version__
 from trilens.errors import TrilensError
-from trilens.serve import collections, demo, evaluating, exporting, indexing, mining, searching, tokens, training, words
+from trilens.serve import (
+    collections,
+    demo,
+    evaluating,
+    explaining,
+    exporting,
+    indexing,
+    mining,
+    searching,
+    tokens,
+    training,
+    tuning,
+    words,
+)
 
 app = typer.Typer(
     name="trilens",
@@ -28,11 +41,12 @@ app.command()(collections.info)
 app.command()(collections.check)
 app.command()(collections.optimize)
 app.command("eval")(evaluating.evaluate_command)
-app.command("mine")(mining.mine_command)
+app.command("tune")(tuning.tune_command)
 app.command("align")(tokens.align_command)
 app.command("analyse")(tokens.analyse_command)
 app.command("disentangle")(words.disentangle_command)
-app.command("explain")(words.explain_command)
+app.command("explain")(explaining.explain_command)
+app.command("mine")(mining.mine_command)
 app.command("train")(training.train_command)
 app.command("export")(exporting.export_command)
 app.command()(demo.demo)

@@ -2,7 +2,7 @@
 
 import json
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -39,6 +39,11 @@ class Places:
     ends: NDArray[np.int64]
 
 
+def tuned_name(lenses: Iterable[str]) -> str:
+    """Under which weights are kept that were tuned for these lenses, in whatever order they are named."""
+    return "+".join(sorted(lenses))
+
+
 class Snapshot:
     """One commit, opened. It stays as it is while writers go on; threads may share it."""
 
@@ -62,6 +67,12 @@ class Snapshot:
         """Documents in this commit."""
         with self._lock:
             return self._catalog.count()
+
+    @cached_property
+    def tuned(self) -> dict[str, Any]:
+        """How lenses are fused, by `tuned_name`, where someone has tuned that."""
+        with self._lock:
+            return self._catalog.tuned()
 
     @property
     def rows(self) -> int:
@@ -130,6 +141,17 @@ class Snapshot:
             found.keys[here] = segment.rows.keys[at]
             found.starts[here], found.ends[here] = segment.rows.starts[at], segment.rows.ends[at]
         return found
+
+    def rows_of(self, keys: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """All rows of the documents with these (ascending) keys, and the key of each of them."""
+        rows, owners = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+        for first_row, segment in zip(self._first_rows.tolist(), self.segments, strict=False):
+            begins = np.searchsorted(segment.rows.keys, keys)
+            counts = np.searchsorted(segment.rows.keys, keys, side="right") - begins
+            steps = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
+            rows.append(first_row + np.repeat(begins, counts) + steps)
+            owners.append(np.repeat(keys, counts))
+        return np.concatenate(rows), np.concatenate(owners)
 
     def documents(self, keys: Sequence[int]) -> dict[int, Document]:
         """Documents by key."""

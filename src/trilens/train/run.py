@@ -77,7 +77,9 @@ def train(recipe: Recipe, folder: Path, report: Report = lambda step, values: No
     set_seed(recipe.run.seed)
     data, dev = _data(recipe)
     model = _model(recipe)
-    heads: list[measuring.Searched] = [*recipe.model.heads, *(["tokens"] if "sparse" in recipe.model.heads else [])]
+    heads: list[measuring.Searched] = [*recipe.model.heads]
+    if "sparse" in heads:
+        heads.append("tokens")
     primary = f"{recipe.dev.head or recipe.model.heads[0]}:{recipe.dev.measure}"
 
     def measure(trained: SentenceTransformer) -> dict[str, float]:
