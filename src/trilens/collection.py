@@ -10,11 +10,13 @@ from trilens.encode.folder import ModelFolder, bundled_models, resolve_model
 from trilens.errors import BadInput, CollectionExists, CollectionMissing
 from trilens.explain.alignment import Alignment, align_document
 from trilens.explain.disentangle import Word, disentangle
-from trilens.explain.terms import TermExplanation, explain_terms
+from trilens.explain.explain import explain
+from trilens.explain.explanation import Explanation
 from trilens.index.multi_params import MultiParams
-from trilens.index.sparse_params import SparseParams
+from trilens.search.fusion import Fusion
 from trilens.search.hits import Hit
-from trilens.search.searcher import search
+from trilens.search.recipes import choose_lenses, fit_recipe, parse_fusion
+from trilens.search.searcher import Plan, search
 from trilens.store.catalog import Catalog
 from trilens.store.check import BytesDone, Report, check_collection
 from trilens.store.config import CollectionConfig
@@ -26,6 +28,7 @@ from trilens.store.snapshot import Snapshot
 from trilens.store.writer import Changes, DocumentsDone, Writer, no_report
 from trilens.text.document import Document, require_utf8
 
+EXPLAINED_K = 10  # of the search whose fusion is explained; it counts only beyond the depth of the fusion
 SECONDS_BETWEEN_COMMITS = 20.0
 
 
@@ -107,16 +110,18 @@ class Collection:
         exact: bool = False,
         rerank: str | None = None,
         params: Mapping[str, Any] | None = None,
+        fusion: Fusion | str | None = None,
     ) -> list[list[Hit]]:
         """The best k documents of each query, through all lenses unless some are named.
 
-        One lens ranks by its own score, several by reciprocal rank fusion. `where` is a metadata filter. `exact` leaves
+        One lens ranks by its own score; several are fused: by `fusion`, such as "zscore:bm25=1,dense=2" or "all", else as was
+        tuned for these lenses, else by reciprocal rank. `where` is a metadata filter. `exact` leaves
         out every approximation that a lens makes to be fast. `rerank` names a lens that orders what the others found; one
         that the collection does not hold is made for the candidates alone, if its model was chosen with that head.
         `params` are settings of this one search by lens, such as {"multi": MultiParams(probes=64)}.
         """
-        names = self.lenses if lenses is None else lenses
-        return search(self.snapshot, self._lenses, queries, k, names, where, exact, rerank, params)
+        names, chosen = self._fusion(lenses, fusion)
+        return search(self.snapshot, self._lenses, queries, k, names, where, exact, rerank, params, chosen)
 
     def align(self, query: str, doc_id: str, params: MultiParams | None = None) -> Alignment | None:
         """Why the multi lens gives a document its score: the alignment of its best passage; None if it has no tokens.
@@ -125,9 +130,24 @@ class Collection:
         """
         return align_document(self.snapshot, self._lenses, query, _require_id(doc_id), params)
 
-    def explain(self, query: str, doc_id: str, lens: str = "sparse", params: SparseParams | None = None) -> TermExplanation:
-        """Why a sparse lens gives a document its score: the terms that its best passage shares with the query."""
-        return explain_terms(self.snapshot, self._lenses, lens, query, _require_id(doc_id), params)
+    def explain(
+        self,
+        query: str,
+        doc_id: str,
+        lens: str | Sequence[str] | None = None,
+        *,
+        where: Mapping[str, Any] | None = None,
+        params: Mapping[str, Any] | None = None,
+        fusion: Fusion | str | None = None,
+    ) -> Explanation:
+        """Why a document gets its score through a lens, or the fusion of several (None: as `search` would choose).
+
+        The parts of an explanation add up to the score; see `Explanation`. `where`, `params` and `fusion` are those of the
+        search to be explained.
+        """
+        names, chosen = self._fusion([lens] if isinstance(lens, str) else lens, fusion)
+        plan = Plan(names, EXPLAINED_K, where, params=params, fusion=chosen)
+        return explain(self.snapshot, self._lenses, query, _require_id(doc_id), plan)
 
     def disentangle(self, text: str, *, passage: bool = False, top: int | None = None) -> list[Word]:
         """The words that a text activates in the model, heaviest first; needs the sparse or the tokens lens."""
@@ -245,6 +265,14 @@ class Collection:
                 self.commit()
         finally:
             self.close()
+
+    def _fusion(self, lenses: Sequence[str] | None, fusion: Fusion | str | None) -> tuple[Sequence[str], Fusion]:
+        """The lenses of a search and how they are fused."""
+        said = parse_fusion(fusion) if isinstance(fusion, str) else fusion
+        if said:
+            said = fit_recipe(said, self.lenses)
+        names = choose_lenses(said, lenses, self.lenses)
+        return names, said or Fusion()
 
     def _writing(self, report: DocumentsDone) -> Writer:
         if self._writer is None:

@@ -34,25 +34,34 @@ def test_parts_add_up_to_the_score(collection: Collection, lens: str, bag: bool)
     params = SparseParams(query="bag") if bag else None
     for query in QUERIES:
         for hit in collection.search([query], lenses=[lens], params={lens: params})[0]:
-            found = collection.explain(query, hit.doc_id, lens, params)
+            found = collection.explain(query, hit.doc_id, lens, params={lens: params})
             assert found.score == pytest.approx(hit.score, rel=1e-6, abs=1e-4)
             assert sum(part.score for part in found.parts) == pytest.approx(hit.score, rel=1e-6, abs=1e-4)
             for part in found.parts:
-                assert part.score == pytest.approx(part.query_weight * part.document_weight)
+                assert part.score == pytest.approx(part.facts["query_weight"] * part.facts["doc_weight"])  # type: ignore[operator]
             assert [part.score for part in found.parts] == sorted((part.score for part in found.parts), reverse=True)
 
 
 def test_own_words_are_told_from_added_ones(collection: Collection) -> None:
-    found = {part.word: part for part in collection.explain("old car", "car", "sparse").parts}
-    assert found["car"].in_query and found["car"].in_document
-    assert found["mechanic"].in_document and not found["mechanic"].in_query
-    assert any(not part.in_query and not part.in_document for part in found.values())
+    found = {part.label: part for part in collection.explain("old car", "car", "sparse").parts}
+    held = {label: (bool(part.facts["in_query"]), bool(part.facts["in_doc"])) for label, part in found.items()}
+    assert (held["car"], found["car"].kind) == ((True, True), "own")
+    assert (held["mechanic"], found["mechanic"].kind) == ((False, True), "expanded")
+    assert (False, False) in held.values()
     assert found["car"].score == max(part.score for part in found.values())
 
 
 def test_the_token_index_shares_only_words_that_the_document_has(collection: Collection) -> None:
     found = collection.explain("old car", "car", "tokens")
-    assert all(part.in_document and part.document_weight == 1 for part in found.parts)
+    assert all(part.facts["in_doc"] and part.facts["doc_weight"] == 1 for part in found.parts)
+
+
+def test_places_of_terms(collection: Collection) -> None:
+    for lens in ("sparse", "tokens", "lexical"):
+        found = collection.explain("old car", "car", lens)
+        part = next(part for part in found.parts if part.label == "car")
+        assert part.query_span == (4, 7)
+        assert [found.passage.text[start:end] for start, end in part.doc_spans] == ["car"]
 
 
 def test_nothing_in_common(collection: Collection) -> None:
@@ -63,7 +72,5 @@ def test_nothing_in_common(collection: Collection) -> None:
 def test_what_cannot_be_explained(collection: Collection) -> None:
     with pytest.raises(BadInput, match="no document 'nothing'"):
         collection.explain("car", "nothing", "sparse")
-    with pytest.raises(BadInput, match="'bm25' does not score by weighted terms"):
-        collection.explain("car", "car", "bm25")
     with pytest.raises(BadInput, match="no lens 'smell'"):
         collection.explain("car", "car", "smell")

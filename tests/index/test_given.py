@@ -74,7 +74,7 @@ def test_a_score_is_explained_in_words(tmp_path: Path) -> None:
         collection.add(documents({"b": VECTORS["b"]}))
         collection.commit()
         found = collection.explain('{"cat": 2, "Hund": 0.8, "dog": 1}', "b", "vectors")
-    assert [part.word for part in found.parts] == ["dog", "Hund", "cat"]
+    assert [part.label for part in found.parts] == ["dog", "Hund", "cat"]
     assert found.score == pytest.approx(3.3, rel=EIGHT_BITS)
 
 

@@ -54,9 +54,14 @@ def test_nothing_found_stays_nothing(collection: Collection) -> None:
 
 
 @pytest.mark.parametrize("lens", ["bm25", "dense"])
-def test_a_lens_that_cannot(collection: Collection, lens: str) -> None:
-    with pytest.raises(BadInput, match="cannot re-rank"):
-        collection.search(["cat"], 3, lenses=["multi"], rerank=lens)
+def test_any_lens_can_decide(collection: Collection, lens: str) -> None:
+    alone = {hit.doc_id: hit.score for hit in collection.search(["cat"], 5, lenses=[lens])[0]}
+    found = collection.search(["cat"], 5, lenses=["multi"], rerank=lens)[0]
+    assert {hit.doc_id for hit in found} == {"a", "b", "c", "d"}
+    for hit in found:
+        assert hit.score == pytest.approx(alone.get(hit.doc_id, 0.0))
+        assert hit.by_lens[lens].contribution == hit.score
+        assert hit.by_lens["multi"].contribution == 0
 
 
 def test_an_unknown_lens(collection: Collection) -> None:

@@ -1,4 +1,5 @@
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from trilens.errors import BadFilter, BadInput
 from trilens.index.bm25 import Bm25Lens
 from trilens.index.dense import DenseLens
 from trilens.represent import Dense
+from trilens.search.fusion import Fusion
 from trilens.search.hits import Hit
 from trilens.search.searcher import MOST_HITS, search
 from trilens.store.catalog import Catalog
@@ -84,8 +86,25 @@ def test_several_lenses_are_fused_by_rank(snapshot: Snapshot) -> None:
     hits = find(snapshot, "cat", names=BOTH)
     assert [hit.doc_id for hit in hits] == ["cats", "zoo", "owl"]
     assert [hit.score for hit in hits] == pytest.approx([1 / 61 + 1 / 61, 1 / 62 + 1 / 62, 1 / 63])
-    assert [sorted(hit.by_lens) for hit in hits] == [BOTH, BOTH, ["dense"]]
+    assert [sorted(hit.by_lens) for hit in hits] == [BOTH, BOTH, BOTH]
+    missed = hits[2].by_lens["bm25"]  # asked for its score, which is no part of the sum
+    assert (missed.score, missed.rank, missed.contribution) == (0, None, 0)
+    assert [hit.score for hit in hits] == [sum(seen.contribution for seen in hit.by_lens.values()) for hit in hits]
     assert [(hit.by_lens["dense"].rank, hit.by_lens["dense"].score) for hit in hits] == [(1, 9), (2, 3), (3, 0)]
+
+
+def test_what_a_lens_missed_is_scored_exactly(snapshot: Snapshot) -> None:
+    alone = {hit.doc_id: hit.score for hit in find(snapshot, "cat owl", names=["bm25"])}
+    fusion = Fusion("weighted", {"dense": 0.5}, depth=1)
+    hits = find(snapshot, "cat owl", k=1, names=BOTH, fusion=fusion)
+    # Letters of "cat owl": cats has 3 c, 3 a, 3 t; zoo 2 c (dog has none), 1 a, 1 t, 4 o, 1 w, 1 l.
+    everything = find(snapshot, "cat owl", names=BOTH, fusion=Fusion("weighted", {"dense": 0.5}))
+    assert hits == [replace(everything[0], by_lens=hits[0].by_lens)]
+    for hit in everything:
+        assert hit.by_lens["bm25"].score == alone[hit.doc_id]
+        assert hit.score == pytest.approx(alone[hit.doc_id] + 0.5 * hit.by_lens["dense"].score)
+    filled = find(snapshot, "dog", names=BOTH, fusion=Fusion("minmax"))
+    assert [hit.by_lens["bm25"].rank for hit in filled] == [1, None, None]
 
 
 def test_a_fusion_looks_deeper_than_k(snapshot: Snapshot) -> None:

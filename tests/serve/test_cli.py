@@ -30,7 +30,7 @@ def test_search_in_json_has_the_documented_keys(collection: Path, trilens: Trile
     assert [hit["doc_id"] for hit in answer["hits"]] == ["rmtree", "mkdir"]
     first = answer["hits"][0]
     assert set(first) == {"doc_id", "rank", "score", "by_lens", "title", "text", "metadata", "passage"}
-    assert first["by_lens"] == {"bm25": {"score": first["score"], "rank": 1}}
+    assert first["by_lens"] == {"bm25": {"score": first["score"], "rank": 1, "contribution": first["score"]}}
     assert first["metadata"] == {"year": 2021}
 
 

@@ -61,7 +61,7 @@ def test_every_mode_finds_and_explains(tmp_path: Path, corpus: Path, trilens: Tr
         assert found["score"] == pytest.approx(best["score"], rel=1e-6)
         assert sum(part["score"] for part in found["parts"]) == pytest.approx(best["score"], rel=1e-6)
     shown = trilens("explain", path, "delete a directory", "rmtree", "--lens", "tokens")
-    assert "directory" in shown.out and "query and document" in shown.out
+    assert "directory" in shown.out and "doc weight 1" in shown.out
 
 
 def test_late_search(tmp_path: Path, corpus: Path, trilens: Trilens) -> None:
@@ -83,7 +83,7 @@ def test_vectors_of_another_model(tmp_path: Path, vectors: Path, trilens: Trilen
     filtered = trilens("search", path, '{"cat": 2}', "--filter", '{"year": 2020}', "--json").json["hits"]
     assert [hit["doc_id"] for hit in filtered] == ["b"]
     found = trilens("explain", path, '{"cat": 2, "feline": 1}', "a", "--lens", "vectors", "--json").json
-    assert [part["word"] for part in found["parts"]] == ["cat", "feline"]
+    assert [part["label"] for part in found["parts"]] == ["cat", "feline"]
     assert trilens("check", path).code == 0
 
 

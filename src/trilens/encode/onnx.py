@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from trilens.encode.bag import BagEncoder
 from trilens.encode.encoder import Encoded, Progress
 from trilens.encode.folder import STATES, Head, ModelFolder
-from trilens.encode.reading import Reading, Rows, Side, require_texts
+from trilens.encode.reading import Reading, ReadTokens, Rows, Side, require_texts
 from trilens.encode.terms import SparseMode, Terms
 from trilens.encode.tokens import Tokens
 from trilens.encode.window import Window, join_windows
@@ -83,6 +83,29 @@ class OnnxEncoder:
         kept = reading.kept(reading.read(list(texts)))
         return kept.offsets, kept.tokens
 
+    def read_tokens(self, text: str, side: Side, kept: bool = False) -> ReadTokens:
+        """The tokens that the model reads of a text; with `kept`, those that get a vector of their own in `multi`."""
+        require_texts([text])
+        reading = self._load().reading(side, kept)
+        rows = reading.read([text])
+        ids, places = np.array(rows.ids[0], np.int64), reading.places(text)
+        if not kept:
+            return ReadTokens(ids, places)
+        chosen = np.flatnonzero(reading.kept(rows).row(0))
+        return ReadTokens(ids[chosen], [places[at] for at in chosen])
+
+    def doc_states(self, text: str) -> NDArray[np.float32] | None:
+        """The states (tokens, hidden) of the tokens of a passage, if the model tells them; their mean is what `dense` is of.
+
+        None for a model that pools in another way.
+        """
+        require_texts([text])
+        if not self.folder.config.sparse or self.folder.config.pooling != "mean":
+            return None
+        loaded = self._load()
+        rows = loaded.reading("doc", False).read([text])
+        return loaded.states(rows)[: rows.seen[0]]
+
     def token_texts(self, ids: Sequence[int]) -> list[str]:
         """The tokens of a `Multi`, or the terms of a `lexical`, in words, for people to read."""
         return self._load().tokens.texts(ids)
@@ -146,18 +169,19 @@ class _Loaded:
         Outputs that are not asked for are computed all the same: onnxruntime 1.31 has `only_execute_path_to_fetches` but
         runs every node with it too. The heads in the graph of the bundled model take less than 1 % of its time.
         """
-        longest = max(len(rows.ids[at]) for at in batch)
-        shape = (len(batch), max(1, longest))  # one padding where all are empty: there is no maximum over no positions
-        input_ids, mask = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
-        for place, at in enumerate(batch):
-            input_ids[place, : len(rows.ids[at])] = rows.ids[at]
-            mask[place, : rows.seen[at]] = 1
+        inputs = _inputs(rows, batch)
         names = [STATES if head == "sparse" else head for head in heads]
-        outputs = self._encoder([*names], {"input_ids": input_ids, "attention_mask": mask})
+        outputs = self._encoder([*names], inputs)
         found = dict(zip(heads, outputs, strict=True))
         if "sparse" in found:
+            mask = inputs["attention_mask"]
             (found["sparse"],) = self._run_vocabulary(["sparse"], {STATES: found["sparse"], "attention_mask": mask})
         return found
+
+    def states(self, rows: Rows) -> NDArray[np.float32]:
+        """The states (tokens, hidden) of a single text."""
+        (found,) = self._encoder([STATES], _inputs(rows, np.zeros(1, np.int64)))
+        return found[0]
 
     @property
     def _run_vocabulary(self) -> "Run":
@@ -166,6 +190,17 @@ class _Loaded:
                 dims: dict[str, int | None] = {"sparse": self.terms.dim}
                 self._vocabulary = open_session(self._folder.sparse, dims, self._threads, alone=False)
             return self._vocabulary
+
+
+def _inputs(rows: Rows, batch: NDArray[np.int64]) -> dict[str, NDArray[np.int64]]:
+    """The texts of a batch as the graph takes them, padded to the longest."""
+    longest = max(len(rows.ids[at]) for at in batch)
+    shape = (len(batch), max(1, longest))  # one padding where all are empty: there is no maximum over no positions
+    input_ids, mask = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
+    for place, at in enumerate(batch):
+        input_ids[place, : len(rows.ids[at])] = rows.ids[at]
+        mask[place, : rows.seen[at]] = 1
+    return {"input_ids": input_ids, "attention_mask": mask}
 
 
 def choose_heads(folder: ModelFolder, present: tuple[Head, ...], wanted: Sequence[Head] | None) -> tuple[Head, ...]:

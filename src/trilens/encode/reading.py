@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trilens.encode.folder import ModelConfig
-from trilens.encode.tokens import Tokens
+from trilens.encode.tokens import Place, Tokens
 from trilens.errors import BadInput
 from trilens.represent.ragged import offsets_of
 from trilens.text.document import require_utf8
@@ -61,6 +61,13 @@ class Own:
     ends: NDArray[np.int64]
 
 
+class ReadTokens(NamedTuple):
+    """Tokens of one text: their ids, and where each stands in it; None for what stands for no part of the text."""
+
+    ids: NDArray[np.int64]
+    places: list[Place | None]
+
+
 class Reading:
     """How queries, or documents, are put to a model."""
 
@@ -93,6 +100,17 @@ class Reading:
             if self._multi and self._multi.attend_to_mask:
                 seen = [len(row) for row in ids]
         return Rows(ids, own, seen, truncated)
+
+    def places(self, text: str) -> list[Place | None]:
+        """Where in the text each token of `read` stands; None for what is put around it."""
+        found = self._tokens.places(self._prefix + text, self._max_tokens - len(self._marker))
+        if self._marker:
+            after = len(self._tokens.opening)
+            found = [*found[:after], None, *found[after:]]
+        before = len(self._prefix)
+        found = [place and Place(max(0, place.start - before), place.end - before, place.word) for place in found]
+        found = [place if place and place.end > 0 else None for place in found]
+        return found + [None] * (self._fill_to - len(found))
 
     def kept(self, rows: Rows) -> Kept:
         """The tokens that get a vector."""

@@ -6,7 +6,7 @@ import unicodedata
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,14 @@ if TYPE_CHECKING:
 # Words are tokenised independently, so the start of a long text has the same tokens alone as within the whole. This
 # many characters per wanted token nearly always hold enough; a text of rarer kind is tokenised whole.
 CHARS_PER_TOKEN = 24
+
+
+class Place(NamedTuple):
+    """The characters `start:end` of a text that a token stands for; the tokens of one word share its number."""
+
+    start: int
+    end: int
+    word: int
 
 
 class Tokens:
@@ -56,6 +64,15 @@ class Tokens:
         for at in long:
             ids[at] = ids[at][: max_tokens - len(self.closing)] + self.closing
         return ids, len(long)
+
+    def places(self, text: str, max_tokens: int) -> list["Place | None"]:
+        """Where in the text each of its tokens stands, as `encode` cuts them; None for special ones."""
+        encoding = self._tokenizer.encode(text)
+        columns = zip(encoding.offsets, encoding.word_ids, encoding.special_tokens_mask, strict=True)
+        found = [None if special else Place(*span, -1 if word is None else word) for span, word, special in columns]
+        if len(found) > max_tokens:
+            found = found[: max_tokens - len(self.closing)] + [None] * len(self.closing)
+        return found
 
     def count(self, text: str) -> int:
         """How many tokens a text has, without special ones."""

@@ -1,20 +1,25 @@
 """Why the multi lens gave a row its score: which token of the document each query token was matched with, and how well."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trilens.errors import BadInput
+from trilens.encode.encoder import Encoded
+from trilens.encode.reading import ReadTokens
+from trilens.explain.explanation import Explanation, Matrix, Part, Span
+from trilens.explain.subject import Subject, subject_of
 from trilens.index.multi import MultiLens
 from trilens.index.multi_params import MultiParams, Settings
 from trilens.index.multi_search import MultiSearcher
+from trilens.represent import Multi
 from trilens.store.lenses import Lenses
 from trilens.store.snapshot import Snapshot
 
 Floats = NDArray[np.float32]
 
+NOTHING = 1e-7
 SHOWN = 10  # the k of a search that nobody says more about
 
 
@@ -31,6 +36,8 @@ class Alignment:
     similarities: Floats
     retrieved: NDArray[np.bool_]
     floors: Floats
+    query_spans: list[Span | None] = field(default_factory=list)
+    doc_spans: list[Span | None] = field(default_factory=list)
 
     @cached_property
     def winners(self) -> NDArray[np.int64]:
@@ -60,27 +67,63 @@ def align_document(
     snapshot: Snapshot, lenses: Lenses, query: str, doc_id: str, params: MultiParams | None = None
 ) -> Alignment | None:
     """The alignment of a query with the best passage of a document, as a search with these params sees it."""
-    key = snapshot.key(doc_id)
-    if key is None:
-        raise BadInput(f"there is no document {doc_id!r} in the collection; expected the id of one")
-    lens, searcher = lenses["multi"], snapshot.searcher("multi")
+    encoded = lenses.encode_queries(["multi"], [query])["multi"]
+    return align_passage(subject_of(snapshot, lenses, "multi", query, doc_id, encoded, params))
+
+
+def explain_alignment(subject: Subject) -> Explanation:
+    """One part for each token of the query, in order; none, and a score of 0, if query or passage have no tokens."""
+    found = align_passage(subject)
+    told = (subject.lens, subject.query, subject.doc_id)
+    if found is None or subject.score is None:
+        return Explanation(*told, 0.0, [], approximate=False, passage=subject.passage)
+    parts = []
+    for number, (winner, score) in enumerate(zip(found.winners.tolist(), found.parts.tolist(), strict=True)):
+        span = None if winner < 0 else found.doc_spans[winner]
+        parts.append(
+            Part(
+                label=found.query_tokens[number],
+                score=score,
+                kind="imputed" if winner < 0 else "pair",
+                target=None if winner < 0 else found.doc_tokens[winner],
+                query_span=found.query_spans[number],
+                doc_spans=(span,) if span else (),
+            )
+        )
+    rest = subject.score - sum(part.score for part in parts)
+    if abs(rest) > NOTHING:
+        parts.append(Part("rounding", rest, "rest"))
+    matrix = Matrix(found.query_tokens, found.doc_tokens, found.similarities, found.query_spans, found.doc_spans)
+    return Explanation(*told, subject.score, parts, approximate=False, passage=subject.passage, matrix=matrix)
+
+
+def align_passage(subject: Subject) -> Alignment | None:
+    """The alignment of a query with one passage; None if one of them has no tokens."""
+    lens, searcher = subject.lenses["multi"], subject.snapshot.searcher("multi")
     assert isinstance(lens, MultiLens) and isinstance(searcher, MultiSearcher)
-    asked = lens.encoder.encode_queries([query])
-    assert asked.multi is not None
-    found = []
-    for row, _, text in snapshot.passages(np.array([key])):
-        tokens = lens.tokens(lens.encoder.encode_docs([text])).tokens
-        words = (lenses.model.token_texts(asked.multi.tokens.tolist()), lenses.model.token_texts(tokens.tolist()))
-        found.append(align(searcher, asked.multi.vectors, row, words, searcher.settings(params, SHOWN)))
-    return max((one for one in found if one), key=lambda one: one.score, default=None)
+    model, asked, text = subject.lenses.model.encoder, subject.encoded.multi, subject.passage.text
+    made = lens.encoder.encode_docs([text]).multi
+    assert asked is not None and made is not None
+    # Pooling joins tokens; each group is shown by the token that it is named after.
+    numbered = Multi(made.offsets, made.vectors, np.arange(len(made.tokens), dtype=np.int32))
+    chosen = lens.tokens(Encoded(multi=numbered)).tokens
+    words = (model.token_texts(asked.tokens.tolist()), model.token_texts(made.tokens[chosen].tolist()))
+    doc_spans = _spans(model.read_tokens(text, "doc", kept=True))
+    spans = (_spans(model.read_tokens(subject.query, "query", kept=True)), [doc_spans[at] for at in chosen])
+    return align(searcher, asked.vectors, subject.row, words, searcher.settings(subject.params, SHOWN), spans)
 
 
 def align(
-    searcher: MultiSearcher, query: Floats, row: int, words: tuple[list[str], list[str]], params: Settings
+    searcher: MultiSearcher,
+    query: Floats,
+    row: int,
+    words: tuple[list[str], list[str]],
+    params: Settings,
+    spans: tuple[list[Span | None], list[Span | None]],
 ) -> Alignment | None:
     """The alignment of the vectors of a query with a row; None if one of them has no tokens.
 
-    `words` are the tokens of query and row in words.
+    `words` are the tokens of query and row in words, `spans` where they stand in their texts.
     """
     vectors = searcher.decode(row)
     if not len(vectors) or not len(query):
@@ -91,5 +134,9 @@ def align(
     if params.imputes:
         look = searcher.look(query, params)
         floors = searcher.imputed(look, params)
-        retrieved = (searcher.codes(row).nearest[None, :, None] == look.probed[:, None, :]).any(axis=2)
-    return Alignment(*words, similarities, retrieved, floors)
+        similarities, retrieved = searcher.compare(look, row)
+    return Alignment(*words, similarities, retrieved, floors, *spans)
+
+
+def _spans(tokens: ReadTokens) -> list[Span | None]:
+    return [(place.start, place.end) if place else None for place in tokens.places]

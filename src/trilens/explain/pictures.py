@@ -1,4 +1,4 @@
-"""Pictures of weighted words: a cloud and a bar chart. Own words of the text are blue, those that the model adds are orange."""
+"""Pictures: clouds and bars of weighted words, and what made a score. Own words are blue, added ones orange."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -7,8 +7,10 @@ from typing import Any
 
 from trilens.errors import BadInput
 from trilens.explain.disentangle import Word
+from trilens.explain.explanation import Explanation, Matrix, Part
 
-OWN, ADDED = "#1f5fa8", "#d9720b"
+OWN, ADDED, REST = "#1f5fa8", "#d9720b", "#999999"
+MOST_BARS = 25
 CLOUD_SIZE = (1200, 700)
 LONGEST_TITLE = 80
 INSTALL = "pictures need more packages: run `pip install 'trilens[pictures]'`"
@@ -52,6 +54,56 @@ def bar_chart(words: Sequence[Word], file: Path, title: str = "") -> None:
         handles=[Patch(color=OWN, label="in the text"), Patch(color=ADDED, label="added by the model")], loc="lower right"
     )
     figure.savefig(file, dpi=120)
+
+
+def explanation_picture(explanation: Explanation, file: Path) -> None:
+    """Draw the parts of a score as bars and, where tokens were matched, their similarities as a heat map; a row per lens."""
+    _require_png(file)
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise BadInput(INSTALL) from error
+    panels = [explanation, *(explanation.children or ())]
+    figure = Figure(figsize=(10, sum(_height(panel) for panel in panels)), layout="constrained")
+    rows = figure.subplots(len(panels), 1, squeeze=False, height_ratios=[_height(panel) for panel in panels])[:, 0]
+    for axes, panel in zip(rows, panels, strict=True):
+        if panel.matrix:
+            _draw_matrix(figure, axes, panel.matrix)
+        else:
+            _draw_parts(axes, panel)
+        note = ", approximate" if panel.approximate else ""
+        axes.set_title(_plain(f"{panel.lens}: {panel.score:.4f}{note}"))
+    figure.suptitle(_plain(f"{explanation.query} → {explanation.doc_id}"))
+    figure.savefig(file, dpi=120)
+
+
+def _height(panel: Explanation) -> float:
+    rows = len(panel.matrix.query_tokens) + 3 if panel.matrix else min(len(panel.parts), MOST_BARS)
+    return 1.2 + 0.24 * rows
+
+
+def _draw_parts(axes: Any, panel: Explanation) -> None:
+    parts = sorted(panel.parts, key=lambda part: -abs(part.score))[:MOST_BARS]
+    axes.barh(range(len(parts)), [part.score for part in parts], color=[_part_colour(part) for part in parts])
+    axes.set_yticks(range(len(parts)), [_plain(part.label) for part in parts])
+    axes.invert_yaxis()
+    axes.axvline(0, color="#888888", linewidth=0.8)
+
+
+def _draw_matrix(figure: Any, axes: Any, matrix: Matrix) -> None:
+    image = axes.imshow(matrix.values, aspect="auto", cmap="Blues")
+    axes.set_yticks(range(len(matrix.query_tokens)), [_plain(token) for token in matrix.query_tokens])
+    axes.set_xticks(range(len(matrix.doc_tokens)), [_plain(token) for token in matrix.doc_tokens], rotation=90, fontsize=7)
+    figure.colorbar(image, ax=axes, label="similarity")
+
+
+def _part_colour(part: Part) -> str:
+    return REST if part.kind == "rest" else ADDED if part.kind in ("expanded", "imputed") else OWN
+
+
+def _plain(text: str) -> str:
+    """One short line, in which a dollar sign starts no formula."""
+    return shorten(text, LONGEST_TITLE, placeholder=" …").replace("$", r"\$")
 
 
 def _weights(words: Sequence[Word]) -> dict[str, float]:

@@ -1,74 +1,80 @@
 """Why a sparse lens gave a document its score: the terms that it shares with the query, and what each of them gives."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
-from trilens.errors import BadInput
+from trilens.encode.reading import Side
+from trilens.explain.explanation import Explanation, Part, Span
+from trilens.explain.subject import Subject
 from trilens.index.given import GivenSearcher
 from trilens.index.sparse import SparseSearcher
-from trilens.index.sparse_params import SparseParams
-from trilens.store.lenses import Lenses
-from trilens.store.snapshot import Snapshot
 
 
 @dataclass(frozen=True, slots=True)
-class TermPart:
-    """A term that query and document share; `score` is the product of its weights.
+class Held:
+    """The terms that a text holds itself, and where. Of given vectors nobody knows; they count as held."""
 
-    `in_query` and `in_document` tell whether the text holds the term itself, or its model found it fitting.
-    """
+    spans: Mapping[int, list[Span]]
+    all: bool = False
 
-    word: str
-    query_weight: float
-    document_weight: float
-    score: float
-    in_query: bool
-    in_document: bool
+    def holds(self, term: int) -> bool:
+        """Whether the text holds the term itself, or a model found it fitting."""
+        return self.all or term in self.spans
 
 
-@dataclass(frozen=True, slots=True)
-class TermExplanation:
-    """The parts, the largest first, add up to the score."""
-
-    score: float
-    parts: list[TermPart]
-
-
-def explain_terms(
-    snapshot: Snapshot, lenses: Lenses, lens: str, query: str, doc_id: str, params: SparseParams | None = None
-) -> TermExplanation:
-    """The terms that the best passage of a document shares with a query; none, and a score of 0, if there are none."""
-    key = snapshot.key(doc_id)
-    if key is None:
-        raise BadInput(f"there is no document {doc_id!r} in the collection; expected the id of one")
-    _ = lenses[lens]
-    searcher = snapshot.searcher(lens)
-    if not isinstance(searcher, SparseSearcher | GivenSearcher):
-        raise BadInput(f"lens {lens!r} does not score by weighted terms; expected sparse, tokens, lexical or vectors")
-    passages = list(snapshot.passages(np.array([key])))
-    rows = np.array([[row for row, _, _ in passages]], np.int64)
-    encoded = lenses.encode_queries([lens], [query], {lens: params})[lens]
-    row, _, text = passages[int(searcher.score(encoded, rows, params)[0].argmax())]
-    asked = searcher.query(encoded, params)
-    row_terms, row_weights = searcher.row(row)
+def explain_terms(subject: Subject) -> Explanation:
+    """One part for each term that query and passage share, the largest first; none, and a score of 0, if there are none."""
+    searcher = subject.snapshot.searcher(subject.lens)
+    assert isinstance(searcher, SparseSearcher | GivenSearcher)
+    asked = searcher.query(subject.encoded, subject.params)
+    row_terms, row_weights = searcher.row(subject.row)
     terms, in_query, in_row = np.intersect1d(asked.terms, row_terms, assume_unique=True, return_indices=True)
-    words, own = _read(lenses, searcher, terms.tolist(), query, text)
-    pairs = zip(words, asked.weights[in_query].tolist(), row_weights[in_row].tolist(), *own, strict=True)
-    parts = [TermPart(word, first, second, first * second, *held) for word, first, second, *held in pairs]
+    words, query, doc = _read(subject, searcher, terms.tolist())
+    parts = [
+        Part(
+            label=word,
+            score=query_weight * doc_weight,
+            kind="own" if query.holds(term) and doc.holds(term) else "expanded",
+            query_span=next(iter(query.spans.get(term, ())), None),
+            doc_spans=tuple(doc.spans.get(term, ())),
+            facts={
+                "query_weight": query_weight,
+                "doc_weight": doc_weight,
+                "in_query": float(query.holds(term)),
+                "in_doc": float(doc.holds(term)),
+            },
+        )
+        for term, word, query_weight, doc_weight in zip(
+            terms.tolist(), words, asked.weights[in_query].tolist(), row_weights[in_row].tolist(), strict=True
+        )
+    ]
     parts.sort(key=lambda part: -part.score)
-    return TermExplanation(sum(part.score for part in parts), parts)
+    score = subject.score or 0.0
+    return Explanation(subject.lens, subject.query, subject.doc_id, score, parts, approximate=False, passage=subject.passage)
 
 
-def _read(
-    lenses: Lenses, searcher: SparseSearcher | GivenSearcher, terms: list[int], query: str, text: str
-) -> tuple[list[str], tuple[list[bool], list[bool]]]:
-    """The terms in words, and whether the query and the text hold each of them."""
+def _read(subject: Subject, searcher: SparseSearcher | GivenSearcher, terms: list[int]) -> tuple[list[str], Held, Held]:
+    """The terms in words, and which of them query and passage hold."""
     if isinstance(searcher, GivenSearcher):
-        return searcher.words(terms), ([True] * len(terms), [True] * len(terms))
-    if searcher.field == "lexical":  # it weighs nothing but what is there
-        return lenses.model.token_texts(terms), ([True] * len(terms), [True] * len(terms))
-    bags = lenses.model.bags
-    own = (bags.encode_queries([query]).bag, bags.encode_docs([text]).bag)
-    held = [set() if bag is None else set(bag.terms.tolist()) for bag in own]
-    return lenses.model.term_texts(terms), ([term in held[0] for term in terms], [term in held[1] for term in terms])
+        return searcher.words(terms), Held({}, all=True), Held({}, all=True)
+    model = subject.lenses.model.encoder
+    lexical = searcher.field == "lexical"
+    described = model.folder.config.sparse
+    shift = 0 if lexical or described is None else described.shift
+    texts = model.token_texts(terms) if lexical else model.term_texts(terms)
+    return texts, *(_held(subject, text, side, shift) for text, side in _sides(subject))  # type: ignore[return-value]
+
+
+def _sides(subject: Subject) -> list[tuple[str, Side]]:
+    return [(subject.query, "query"), (subject.passage.text, "doc")]
+
+
+def _held(subject: Subject, text: str, side: Side, shift: int) -> Held:
+    tokens = subject.lenses.model.encoder.read_tokens(text, side)
+    spans: dict[int, list[Span]] = {}
+    for token, place in zip(tokens.ids.tolist(), tokens.places, strict=True):
+        if place:
+            spans.setdefault(token - shift, []).append((place.start, place.end))
+    return Held(spans)

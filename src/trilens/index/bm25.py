@@ -134,6 +134,18 @@ class Bm25Lens(SharesNothing):
         vocabulary.save(folder)
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class TermScores:
+    """What the terms of a query give some rows: `counts` and `scores` are (terms, rows); scores add up by column."""
+
+    words: list[str]
+    in_query: NDArray[np.float32]
+    idf: NDArray[np.float64]
+    counts: NDArray[np.float64]
+    lengths: NDArray[np.int32]
+    scores: NDArray[np.float64]
+
+
 class Bm25Searcher:
     """Answers queries over all parts with the statistics of the live rows."""
 
@@ -172,6 +184,39 @@ class Bm25Searcher:
         for i in range(len(self._parts)):
             self._search_part(i, counted, found[i], weights, allowed, heaps)
         return heaps.sorted()
+
+    def score(
+        self, queries: Encoded, rows: NDArray[np.int64], params: Any | None = None, allowed: Mask | None = None
+    ) -> NDArray[np.float32]:
+        """The scores of the rows (queries, n) of each query, 0 where they share no term; -inf where a row is -1."""
+        scores = np.full(rows.shape, -np.inf, np.float32)
+        for query in range(len(rows)):
+            there = rows[query] >= 0
+            scores[query, there] = self.terms(queries, query, rows[query, there]).scores.sum(axis=0)
+        return scores
+
+    def terms(self, queries: Encoded, query: int, rows: NDArray[np.int64]) -> "TermScores":
+        """What each term of one query of the batch gives each of the rows."""
+        counted = queries.counts
+        assert counted is not None
+        span = slice(counted.sparse.indptr[query], counted.sparse.indptr[query + 1])
+        numbers = counted.sparse.terms[span]
+        counts, norms = np.zeros((len(numbers), len(rows))), np.zeros(len(rows), np.float32)
+        lengths = np.zeros(len(rows), np.int32)
+        found = [part.vocabulary.find(counted.vocabulary) for part in self._parts]
+        for i, part in enumerate(self._parts):
+            here = (rows >= self._first_rows[i]) & (rows < self._first_rows[i + 1])
+            chosen = rows[here] - self._first_rows[i]
+            counts_here = np.empty((len(numbers), len(chosen)))
+            lists = (part.cell_ptr, part.cells, part.postings, part.counts)
+            kernels.count_in_rows(found[i][numbers], chosen, *lists, counts_here)
+            counts[:, here], norms[here], lengths[here] = counts_here, self._norms[i][chosen], part.lengths[chosen]
+        idf = self._idf(found)[numbers] if found else np.zeros(len(numbers))
+        in_query = counted.sparse.weights[span]
+        weights = (in_query * idf).astype(np.float32).astype(np.float64)
+        words = [counted.vocabulary.word(number) for number in numbers.tolist()]
+        saturated = np.divide(counts, counts + norms, out=np.zeros_like(counts), where=counts > 0)
+        return TermScores(words, in_query, idf, counts, lengths, weights[:, None] * saturated)
 
     def _search_part(
         self,

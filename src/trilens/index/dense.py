@@ -18,6 +18,7 @@ from trilens.errors import BadInput, CollectionDamaged
 from trilens.index.exact import offer_dense, require_same_dim
 from trilens.index.lens import Mask, SharesNothing
 from trilens.index.topk import Heaps, TopK
+from trilens.kernels.dense import score_vectors
 from trilens.kernels.topk import offer_rows
 from trilens.represent import Dense
 from trilens.represent.arrays import create_array
@@ -133,6 +134,23 @@ class DenseSearcher:
             if exact or not self._offer_near(part, dense, k, mask, first_row, heaps):
                 offer_dense(dense, part.dense, heaps, first_row, mask)
         return heaps.sorted()
+
+    def score(
+        self, queries: Encoded, rows: NDArray[np.int64], params: Any | None = None, allowed: Mask | None = None
+    ) -> NDArray[np.float32]:
+        """The inner products of the rows (queries, n) with each query; -inf where a row is -1."""
+        dense = queries.dense
+        assert dense is not None
+        scores = np.full(rows.shape, -np.inf, np.float32)
+        for first_row, part in zip(self._first_rows[:-1], self._parts, strict=True):
+            require_same_dim(dense, part.dense)
+            here = (rows >= first_row) & (rows < first_row + len(part))
+            for query in np.flatnonzero(here.any(axis=1)):
+                chosen = rows[query, here[query]] - first_row
+                found = np.empty(len(chosen), np.float32)
+                score_vectors(dense.vectors[query], part.dense.vectors, chosen, found)
+                scores[query, here[query]] = found
+        return scores
 
     def _offer_near(self, part: DensePart, queries: Dense, k: int, mask: Mask | None, first_row: int, heaps: Heaps) -> bool:
         """Offer what the faiss index proposes; False if an exact search is as cheap, or it could not propose enough."""

@@ -89,7 +89,13 @@ class GivenSearcher:
         """See `SparseSearcher`; words that no document has are left out."""
         return self._lists.search(numbered(_counts(queries), self._pages), k, allowed, exact, params)
 
-    def score(self, queries: Encoded, rows: NDArray[np.int64], params: SparseParams | None = None) -> NDArray[np.float32]:
+    def score(
+        self,
+        queries: Encoded,
+        rows: NDArray[np.int64],
+        params: SparseParams | None = None,
+        allowed: Mask | None = None,
+    ) -> NDArray[np.float32]:
         """See `SparseSearcher`."""
         return self._lists.score(numbered(_counts(queries), self._pages), rows, params)
 

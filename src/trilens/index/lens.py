@@ -36,10 +36,15 @@ class Searcher(Protocol):
 
 @runtime_checkable
 class RowScorer(Protocol):
-    """A searcher that can also score rows which others found: what re-ranking needs."""
+    """A searcher that can also score rows which others found: what re-ranking and fusion need."""
 
-    def score(self, queries: Encoded, rows: NDArray[np.int64]) -> NDArray[np.float32]:
-        """The exact scores of the rows (queries, n) of each query; -inf where a row is -1."""
+    def score(
+        self, queries: Encoded, rows: NDArray[np.int64], params: Any | None = None, allowed: Mask | None = None
+    ) -> NDArray[np.float32]:
+        """The exact scores of the rows (queries, n) of each query; -inf where a row is -1 or cannot be scored.
+
+        They are those that a search with these params among the allowed rows would give, had it looked at every row.
+        """
 
 
 class Lens(Protocol):

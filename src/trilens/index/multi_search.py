@@ -103,10 +103,20 @@ class MultiSearcher:
         """What a search with these params does."""
         return default_params(params or MultiParams(), k, self._first_rows[-1], self._crowding)
 
-    def score(self, queries: Encoded, rows: NDArray[np.int64]) -> Floats:
-        """MaxSim of the rows (queries, n) of each query; -inf for those without tokens and for -1."""
+    def score(
+        self, queries: Encoded, rows: NDArray[np.int64], params: MultiParams | None = None, allowed: Mask | None = None
+    ) -> Floats:
+        """MaxSim of the rows (queries, n) of each query, or the imputed score; -inf for those without tokens and for -1."""
         multi = self._require(queries)
         found = np.full(rows.shape, -np.inf, np.float32)
+        chosen_params = self.settings(params, 1)  # what imputes does not depend on k
+        if chosen_params.imputes and self._codebook:
+            masks = [self._mask(i, allowed) for i in range(len(self._parts))]
+            for query in range(len(multi)):
+                vectors = np.ascontiguousarray(multi.vectors[multi.offsets[query] : multi.offsets[query + 1]])
+                if len(vectors):
+                    found[query] = self._imputed_scores(vectors, rows[query], chosen_params, masks)
+            return found
         for query in range(len(multi) if self._codebook else 0):
             vectors = multi.vectors[multi.offsets[query] : multi.offsets[query + 1]]
             columns = _columns(vectors)
@@ -184,6 +194,22 @@ class MultiSearcher:
         at = np.where(reached.any(axis=1), reached.argmax(axis=1), look.probed.shape[1] - 1)
         estimate: Floats = look.probed_scores[np.arange(len(at)), at]
         return estimate
+
+    def compare(self, look: Look, row: int) -> tuple[Floats, Mask]:
+        """Similarities of query tokens and the tokens of a row, and which of these xtr retrieves: (query, row) tokens."""
+        retrieved = (self.codes(row).nearest[None, :, None] == look.probed[:, None, :]).any(axis=2)
+        return look.query @ self.decode(row).T, retrieved
+
+    def _imputed_scores(self, query: Floats, rows: NDArray[np.int64], params: Settings, masks: Sequence[Mask | None]) -> Floats:
+        look = self.look(query, params)
+        floors = self.imputed(look, params, masks)
+        scores = np.full(len(rows), -np.inf, np.float32)
+        for place, row in enumerate(rows.tolist()):
+            if row >= 0 and len(self.codes(row)):
+                similarities, retrieved = self.compare(look, row)
+                best = np.where(retrieved, similarities, -np.inf).max(axis=1)
+                scores[place] = np.maximum(best, floors).sum()
+        return scores
 
     def _nth_best(self, look: Look, masks: Sequence[Mask | None], nth: int) -> Floats:
         """The nth best similarity of each query token; of its last centroid where fewer tokens were retrieved."""

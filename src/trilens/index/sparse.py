@@ -136,7 +136,13 @@ class SparseSearcher:
         self._blanks.append(query)
         return heaps.sorted()
 
-    def score(self, queries: Encoded, rows: NDArray[np.int64], params: SparseParams | None = None) -> Floats:
+    def score(
+        self,
+        queries: Encoded,
+        rows: NDArray[np.int64],
+        params: SparseParams | None = None,
+        allowed: Mask | None = None,
+    ) -> Floats:
         """The exact scores of the rows (queries, n) of each query, 0 where they share no term; -inf where a row is -1."""
         asked = self.query(queries, params)
         scores = np.full(rows.shape, -np.inf, np.float32)

@@ -95,6 +95,31 @@ def find_posting(place: int, cell: int, postings: Postings) -> int:
     return low if (postings[low] >> 8) == place else -1
 
 
+@kernel
+def count_in_rows(
+    terms: Ints, rows: Ints, cell_ptr: Ints, cells: Ints, postings: Postings, counts: Counts, found: NDArray[np.float64]
+) -> None:
+    """Write how often each term (-1: one that the lists do not have) stands in each row into `found` (terms, rows)."""
+    for t in range(len(terms)):
+        found[t] = 0
+        if terms[t] < 0:
+            continue
+        first, last = cell_ptr[terms[t]], cell_ptr[terms[t] + 1]
+        for r in range(len(rows)):
+            window = rows[r] // WINDOW
+            low, high = first, last  # cells ascend by window
+            while low < high:
+                middle = (low + high) // 2
+                if cell_window(cells[middle]) < window:
+                    low = middle + 1
+                else:
+                    high = middle
+            if low < last and cell_window(cells[low]) == window:
+                at = find_posting(rows[r] - window * WINDOW, cells[low], postings)
+                if at >= 0:
+                    found[t, r] = counts[at]
+
+
 @inline_kernel
 def keep_possible(
     count: int, rest: np.float32, threshold: np.float32, slack: np.float32, sums: Floats, touched: NDArray[np.int32]

@@ -16,6 +16,13 @@ def inner_product(first: Floats, second: Floats) -> float:
 
 
 @kernel
+def score_vectors(query: Floats, vectors: Floats, rows: Rows, scores: Floats) -> None:
+    """Write the inner product of a query with each of the rows of `vectors`."""
+    for i in range(len(rows)):
+        scores[i] = np.float32(inner_product(query, vectors[rows[i]]))
+
+
+@kernel
 def offer_vectors(
     rough: Floats, queries: Floats, vectors: Floats, candidates: Rows, first_row: int, scores: Floats, rows: Rows
 ) -> None:

@@ -8,10 +8,15 @@ from trilens.text.document import Document
 
 @dataclass(frozen=True, slots=True)
 class LensScore:
-    """What one lens says of a document: its score, and its rank among all documents (1 is best)."""
+    """What one lens says of a document: its score, and its rank among all documents (1 is best).
+
+    `rank` is None where the lens did not return the document, but another did. `contribution` is what the lens gave to the
+    score of the hit: the contributions of all lenses add up to it.
+    """
 
     score: float
-    rank: int
+    rank: int | None
+    contribution: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

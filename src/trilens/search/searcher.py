@@ -1,10 +1,17 @@
 """Queries through lenses to hits."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
+from trilens.encode.encoder import Encoded
+from trilens.encode.folder import Head
 from trilens.errors import BadInput
-from trilens.search.fusion import reciprocal_rank_fusion
+from trilens.index.sparse_params import SparseParams
+from trilens.search.filling import fill_scores
+from trilens.search.fusion import Candidates, Fused, Fusion, Seen, fuse
 from trilens.search.hits import Hit, LensScore
 from trilens.search.late import encode_and_rank
 from trilens.search.ranking import Ranked, rank_documents
@@ -14,8 +21,33 @@ from trilens.store.lenses import Lenses
 from trilens.store.snapshot import Snapshot
 from trilens.text.document import require_utf8
 
-FUSION_DEPTH = 100  # documents of each lens that take part in a fusion, at least
 MOST_HITS = 1_000_000
+DEFAULT = Fusion()
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How queries are answered: see `search`."""
+
+    names: Sequence[str]
+    k: int
+    where: Mapping[str, Any] | None = None
+    exact: bool = False
+    rerank: str | None = None
+    params: Mapping[str, Any] | None = None
+    fusion: Fusion = DEFAULT
+
+    def settings(self, lens: str) -> Any | None:
+        """The params of one lens."""
+        return (self.params or {}).get(lens)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The candidates of one query in order, and for each lens the passage by which it saw each of them."""
+
+    order: list[Fused]
+    passages: dict[str, dict[int, Ranked]]
 
 
 def search(
@@ -28,67 +60,213 @@ def search(
     exact: bool = False,
     rerank: str | None = None,
     params: Mapping[str, Any] | None = None,
+    fusion: Fusion = DEFAULT,
 ) -> list[list[Hit]]:
-    """The best k documents of each query: by the score of a single lens, or by the fused ranks of several.
+    """The best k documents of each query: by the score of a single lens, or by the fusion of several.
 
     With `rerank`, the candidates of all lenses are put in order by the score of that lens. If the collection does not hold it
     but its model can make it, the candidates are encoded there and then.
     """
-    _require(queries, k, names)
-    late = lenses.late_head(rerank) if rerank else None
-    used = list(dict.fromkeys([*names, rerank])) if rerank and not late else list(names)
-    for name in used:
-        _ = lenses[name]  # an unknown one is an error even when there is nothing to search
-    if where:
-        to_sql(where)  # a bad filter too
+    plan = Plan(names, k, where, exact, rerank or fusion.rerank, params, fusion)
+    _require(queries, plan)
+    late = _late(lenses, plan)
     if not queries or not snapshot.rows:
         return [[] for _ in queries]
-    depth = k if not rerank and len(names) == 1 else max(k, FUSION_DEPTH)
-    settings = params or {}
-    encoded = lenses.encode_queries(used, list(queries), settings)
-    by_lens = {name: rank_documents(snapshot, name, encoded[name], depth, where, exact, settings.get(name)) for name in names}
-    if rerank:
-        candidates = [[found for ranking in by_lens.values() for found in ranking[query]] for query in range(len(queries))]
-        by_lens[rerank] = (
-            encode_and_rank(snapshot, lenses, late, queries, candidates)
-            if late
-            else rerank_documents(snapshot, rerank, encoded[rerank], candidates)
-        )
-    rankings = ({name: ranking[query] for name, ranking in by_lens.items()} for query in range(len(queries)))
-    return [_hits(snapshot, found, k, rerank) for found in rankings]
+    encoded = lenses.encode_queries(_used(plan, late), list(queries), params)
+    answers = find(snapshot, lenses, queries, encoded, plan, late)
+    answers = _fill_hits(snapshot, encoded, answers, plan)
+    return [_hits(snapshot, answer, k) for answer in answers]
 
 
-def _hits(snapshot: Snapshot, rankings: Mapping[str, list[Ranked]], k: int, decides: str | None) -> list[Hit]:
-    if decides or len(rankings) == 1:
-        deciding = rankings[decides] if decides else next(iter(rankings.values()))
-        order = [(found.key, found.score) for found in deciding]
-    else:
-        order = reciprocal_rank_fusion({name: [found.key for found in ranking] for name, ranking in rankings.items()})
-    places = {
-        name: {found.key: (rank, found) for rank, found in enumerate(ranking, start=1)} for name, ranking in rankings.items()
+def find(
+    snapshot: Snapshot,
+    lenses: Lenses,
+    queries: Sequence[str],
+    encoded: Mapping[str, Encoded],
+    plan: Plan,
+    late: Head | None = None,
+    also: Iterable[int] = (),
+) -> list[Answer]:
+    """All candidates of each query; `also` are documents that count as candidates whoever returns them."""
+    alone = len(plan.names) == 1 and not plan.rerank
+    depth = plan.k if alone else max(plan.k, plan.fusion.depth)
+    found = {
+        name: rank_documents(snapshot, name, encoded[name], depth, plan.where, plan.exact, plan.settings(name))
+        for name in plan.names
     }
-    documents = snapshot.documents([key for key, _ in order[:k]])
+    if plan.rerank:
+        candidates = [[one for ranking in found.values() for one in ranking[query]] for query in range(len(queries))]
+        found[plan.rerank] = _rerank(snapshot, lenses, queries, encoded, candidates, plan, late)
+    rankings = [{name: ranking[query] for name, ranking in found.items()} for query in range(len(queries))]
+    if plan.rerank or alone:
+        return [_decided(one, plan.rerank or plan.names[0]) for one in rankings]
+    extra = set(also)
+    wanted = [{one.key for ranking in by_lens.values() for one in ranking} | extra for by_lens in rankings]
+    filled: dict[str, list[dict[int, Ranked]]] = {name: [{} for _ in queries] for name in plan.names}
+    if plan.fusion.fills or extra:
+        keys = wanted if plan.fusion.fills else [extra] * len(queries)
+        filled = {name: _fill(snapshot, name, encoded, rankings, keys, plan) for name in plan.names}
+    return [
+        _fused(
+            plan.fusion,
+            rankings[query],
+            {name: filled[name][query] for name in plan.names},
+            {name: _scale(plan.fusion, name, encoded[name], query) for name in plan.names},
+        )
+        for query in range(len(queries))
+    ]
+
+
+def _rerank(
+    snapshot: Snapshot,
+    lenses: Lenses,
+    queries: Sequence[str],
+    encoded: Mapping[str, Encoded],
+    candidates: Sequence[Sequence[Ranked]],
+    plan: Plan,
+    late: Head | None,
+) -> list[list[Ranked]]:
+    assert plan.rerank
+    if late:
+        return encode_and_rank(snapshot, lenses, late, queries, candidates)
+    settings = plan.settings(plan.rerank)
+    # A bag of tokens stays one; but what re-ranks is scored in full, however a search of its own would approximate.
+    kept = settings if isinstance(settings, SparseParams) else None
+    return rerank_documents(snapshot, plan.rerank, encoded[plan.rerank], candidates, kept)
+
+
+def _fill(
+    snapshot: Snapshot,
+    name: str,
+    encoded: Mapping[str, Encoded],
+    rankings: Sequence[Mapping[str, list[Ranked]]],
+    wanted: Sequence[set[int]],
+    plan: Plan,
+) -> list[dict[int, Ranked]]:
+    """The wanted documents that a lens did not return, as it sees them."""
+    lacking = [keys - {one.key for one in by_lens[name]} for keys, by_lens in zip(wanted, rankings, strict=True)]
+    return fill_scores(snapshot, name, encoded[name], lacking, plan.settings(name), plan.where)
+
+
+def _decided(rankings: Mapping[str, list[Ranked]], by: str) -> Answer:
+    """The order of one lens, whose score is the score; the others are told."""
+    passages = {name: {one.key: one for one in ranking} for name, ranking in rankings.items()}
+    ranks = {name: {one.key: rank for rank, one in enumerate(ranking, start=1)} for name, ranking in rankings.items()}
+    order = []
+    for one in rankings[by]:
+        seen = {
+            name: Seen(places[one.key].score, ranks[name][one.key], one.score if name == by else 0.0)
+            for name, places in passages.items()
+            if one.key in places
+        }
+        order.append(Fused(one.key, one.score, seen))
+    return Answer(order, passages)
+
+
+def _fused(
+    fusion: Fusion,
+    rankings: Mapping[str, list[Ranked]],
+    filled: Mapping[str, dict[int, Ranked]],
+    scales: Mapping[str, float],
+) -> Answer:
+    candidates = {
+        name: Candidates(
+            {one.key: one.score for one in ranking}, {key: one.score for key, one in filled[name].items()}, scales[name]
+        )
+        for name, ranking in rankings.items()
+    }
+    passages = {name: filled[name] | {one.key: one for one in ranking} for name, ranking in rankings.items()}
+    return Answer(fuse(fusion, candidates), passages)
+
+
+def _scale(fusion: Fusion, lens: str, encoded: Encoded, query: int) -> float:
+    """What makes MaxSim, a sum over the query's tokens, their mean."""
+    if not fusion.per_token or lens != "multi" or encoded.multi is None:
+        return 1.0
+    return 1 / max(1, int(np.diff(encoded.multi.offsets)[query]))
+
+
+def _fill_hits(snapshot: Snapshot, encoded: Mapping[str, Encoded], answers: Sequence[Answer], plan: Plan) -> list[Answer]:
+    """Where the order needs only ranks, the hits alone are scored by the lenses that did not return them."""
+    if plan.rerank or len(plan.names) == 1 or plan.fusion.fills or plan.fusion.missing != "exact":
+        return list(answers)
+    filled = {
+        name: fill_scores(
+            snapshot,
+            name,
+            encoded[name],
+            [[one.key for one in answer.order[: plan.k] if name not in one.by_lens] for answer in answers],
+            plan.settings(name),
+            plan.where,
+        )
+        for name in plan.names
+    }
+    told = []
+    for query, answer in enumerate(answers):
+        order = []
+        for one in answer.order[: plan.k]:
+            more = {name: filled[name][query][one.key] for name in plan.names if one.key in filled[name][query]}
+            seen = dict(one.by_lens) | {name: Seen(found.score, None, 0.0) for name, found in more.items()}
+            order.append(replace(one, by_lens={name: seen[name] for name in plan.names if name in seen}))
+        passages = {name: filled[name][query] | places for name, places in answer.passages.items()}
+        told.append(Answer(order, passages))
+    return told
+
+
+def _hits(snapshot: Snapshot, answer: Answer, k: int) -> list[Hit]:
+    best = answer.order[:k]
+    documents = snapshot.documents([one.key for one in best])
     hits = []
-    for rank, (key, score) in enumerate(order[:k], start=1):
-        seen = {name: found[key] for name, found in places.items() if key in found}
-        _, best = min(seen.values(), key=lambda item: item[0])
-        by_lens = {name: LensScore(found.score, place) for name, (place, found) in seen.items()}
-        hits.append(Hit(documents[key].doc_id, rank, score, documents[key], by_lens, best.start, best.end))
+    for rank, one in enumerate(best, start=1):
+        passage = best_passage(answer, one)
+        by_lens = {name: LensScore(seen.score, seen.rank, seen.contribution) for name, seen in one.by_lens.items()}
+        document = documents[one.key]
+        hits.append(Hit(document.doc_id, rank, one.score, document, by_lens, passage.start, passage.end))
     return hits
 
 
-def _require(queries: Sequence[str], k: int, names: Sequence[str]) -> None:
+def best_passage(answer: Answer, one: Fused) -> Ranked:
+    """The passage of the lens that ranks the document highest."""
+    names = [name for name in one.by_lens if one.key in answer.passages[name]]
+    first = min(names, key=lambda name: one.by_lens[name].rank or MOST_HITS)
+    return answer.passages[first][one.key]
+
+
+def _used(plan: Plan, late: Head | None) -> list[str]:
+    """The lenses that have to read the queries."""
+    return list(dict.fromkeys([*plan.names, *([plan.rerank] if plan.rerank and not late else [])]))
+
+
+def _late(lenses: Lenses, plan: Plan) -> Head | None:
+    """The head that makes the re-ranking lens, if the collection does not hold it. Refuses what the collection cannot do."""
+    late = lenses.late_head(plan.rerank) if plan.rerank else None
+    for name in _used(plan, late):
+        _ = lenses[name]  # an unknown one is an error even when there is nothing to search
+    if len(plan.names) > 1:
+        plan.fusion.require_lenses(plan.names)
+    if plan.where:
+        to_sql(plan.where)  # a bad filter too
+    return late
+
+
+def _require(queries: Sequence[str], plan: Plan) -> None:
     if isinstance(queries, str):
         raise BadInput("queries is one string; expected a list of them: put it into a list")
-    if not 1 <= k <= MOST_HITS:
-        raise BadInput(f"k is {k}; expected from 1 to {MOST_HITS}")
+    if not 1 <= plan.k <= MOST_HITS:
+        raise BadInput(f"k is {plan.k}; expected from 1 to {MOST_HITS}")
+    names = plan.names
     if isinstance(names, str) or not names:
         raise BadInput(f"lenses are {names!r}; expected a list with at least one name")
     if len(set(names)) != len(names):
         raise BadInput(f"lenses are {', '.join(names)}; expected each of them once")
     for number, query in enumerate(queries, start=1):
-        if not isinstance(query, str):
-            raise BadInput(f"query {number} is {type(query).__name__}; expected a string")
-        require_utf8(f"query {number}", query)
-        if not query.strip():
-            raise BadInput(f"query {number} is empty; expected some text")
+        require_query(f"query {number}", query)
+
+
+def require_query(what: str, query: str) -> None:
+    """Refuse what is no text."""
+    if not isinstance(query, str):
+        raise BadInput(f"{what} is {type(query).__name__}; expected a string")
+    require_utf8(what, query)
+    if not query.strip():
+        raise BadInput(f"{what} is empty; expected some text")

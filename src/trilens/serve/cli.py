@@ -11,7 +11,7 @@ import typer
 
 from trilens import __version__
 from trilens.errors import TrilensError
-from trilens.serve import collections, demo, evaluating, indexing, searching, serving, tokens, words
+from trilens.serve import collections, demo, evaluating, explaining, indexing, searching, serving, tokens, words
 
 app = typer.Typer(
     name="trilens",
@@ -31,7 +31,7 @@ app.command("eval")(evaluating.evaluate_command)
 app.command("align")(tokens.align_command)
 app.command("analyse")(tokens.analyse_command)
 app.command("disentangle")(words.disentangle_command)
-app.command("explain")(words.explain_command)
+app.command("explain")(explaining.explain_command)
 app.command()(serving.serve)
 app.command()(demo.demo)
 

@@ -1,11 +1,14 @@
 """Arguments and options that several commands share."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from trilens.errors import BadInput
+from trilens.index import multi_params, sparse_params
+
+SPARSE_LENSES = ("sparse", "tokens", "lexical")
 
 CollectionPath = Annotated[Path, typer.Argument(metavar="COLLECTION", help="Folder of the collection.", show_default=False)]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on standard output.")]
@@ -18,6 +21,16 @@ Lens = Annotated[
     typer.Option("--lens", metavar="NAME[,NAME]", help="Lenses, separated by commas.  [default: all]", show_default=False),
 ]
 
+FusionText = Annotated[
+    str | None,
+    typer.Option(
+        "--fusion",
+        metavar="TEXT",
+        help="How lenses are fused: rrf, weighted, minmax, zscore or convex with options and weights, such as "
+        "zscore:bm25=1,dense=2; a recipe of BGE-M3: dense+sparse, rerank-multi, all, all-long; none: forget what was tuned.",
+        show_default=False,
+    ),
+]
 MultiSettings = Annotated[
     str | None,
     typer.Option("--multi", metavar="JSON", help="Settings of the multi lens for this search.", show_default=False),
@@ -36,3 +49,13 @@ def lens_names(text: str | None) -> list[str] | None:
     if not all(names):
         raise BadInput(f"--lens is {text!r}; expected names separated by commas, such as bm25,dense")
     return names
+
+
+def lens_params(sparse: str | None, multi: str | None) -> dict[str, Any]:
+    """The settings of lenses for one search, by lens."""
+    params: dict[str, Any] = {}
+    if multi is not None:
+        params["multi"] = multi_params.parse_params(multi)
+    if sparse is not None:
+        params |= dict.fromkeys(SPARSE_LENSES, sparse_params.parse_params(sparse))
+    return params

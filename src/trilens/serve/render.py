@@ -4,13 +4,14 @@ import json
 import sys
 import textwrap
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from trilens.search.hits import Hit
+from trilens.search.hits import Hit, LensScore
 
 SNIPPET = 280
 
@@ -41,7 +42,7 @@ def hit_to_json(hit: Hit) -> dict[str, Any]:
         "doc_id": hit.doc_id,
         "rank": hit.rank,
         "score": hit.score,
-        "by_lens": {name: {"score": seen.score, "rank": seen.rank} for name, seen in hit.by_lens.items()},
+        "by_lens": {name: asdict(seen) for name, seen in hit.by_lens.items()},
         "title": hit.document.title,
         "text": hit.passage,
         "metadata": dict(hit.document.metadata),
@@ -69,8 +70,17 @@ def scores_line(hit: Hit) -> str:
     """The score, and where it comes from if several lenses made it; the lens that alone decided comes first."""
     deciding = [name for name, seen in hit.by_lens.items() if (seen.score, seen.rank) == (hit.score, hit.rank)]
     order = sorted(hit.by_lens, key=lambda name: name not in deciding)
-    lenses = " · ".join(f"{name} {hit.by_lens[name].score:.4f} (#{hit.by_lens[name].rank})" for name in order)
-    return lenses if deciding else f"fused {hit.score:.4f} = {lenses}"
+    if deciding:
+        return " · ".join(f"{name} {_seen(hit.by_lens[name])}" for name in order)
+    given = " + ".join(f"{hit.by_lens[name].contribution:.4f} {name} {_seen(hit.by_lens[name], '[]')}" for name in order)
+    return f"fused {hit.score:.4f} = {given}"
+
+
+def _seen(seen: LensScore, around: str = "") -> str:
+    """The score of a lens, and its rank if it has one."""
+    rank = "not returned" if seen.rank is None else f"#{seen.rank}"
+    text = f"{seen.score:.4f} ({rank})"
+    return f"{around[0]}{text}{around[1]}" if around else text
 
 
 def side_by_side(columns: Mapping[str, Sequence[Hit]]) -> Table:

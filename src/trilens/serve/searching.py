@@ -7,12 +7,19 @@ import typer
 
 from trilens.collection import Collection
 from trilens.errors import BadInput
-from trilens.index import multi_params, sparse_params
-from trilens.serve.options import CollectionPath, Json, Lens, MultiSettings, SparseSettings, Threads, lens_names
+from trilens.serve.options import (
+    CollectionPath,
+    FusionText,
+    Json,
+    Lens,
+    MultiSettings,
+    SparseSettings,
+    Threads,
+    lens_names,
+    lens_params,
+)
 from trilens.serve.render import hit_to_json, out, print_hits, print_json
 from trilens.store.filters import parse_filter
-
-SPARSE_LENSES = ("sparse", "tokens", "lexical")
 
 
 def search(
@@ -30,6 +37,7 @@ def search(
         str | None,
         typer.Option("--rerank", metavar="LENS", help="Let this lens order what the others find.", show_default=False),
     ] = None,
+    fusion: FusionText = None,
     sparse: SparseSettings = None,
     multi: MultiSettings = None,
     exact: Annotated[bool, typer.Option("--exact", help="No approximation anywhere, even where it is slower.")] = False,
@@ -38,7 +46,8 @@ def search(
 ) -> None:
     """Find the documents that answer a query best.
 
-    One lens ranks by its own score; several are fused by reciprocal rank. With several queries, --json prints one line each.
+    One lens ranks by its own score. Several are fused: by --fusion, else as `trilens tune --save` found best for them, else by
+    reciprocal rank. With several queries, --json prints one line each.
 
     Examples:
 
@@ -49,6 +58,12 @@ def search(
       trilens search my.trilens "heat transfer" --filter '{"year": {"$gte": 2020}, "lang": "en"}'
 
       trilens search my.trilens "heat transfer" --lens bm25 --rerank multi
+
+      trilens search my.trilens "heat transfer" --fusion zscore:bm25=1,dense=2
+
+      trilens search my.trilens "heat transfer" --fusion convex:alpha=0.7 --lens bm25,dense
+
+      trilens search my.trilens "heat transfer" --fusion all
 
       trilens search my.trilens "heat transfer" --lens tokens --rerank sparse
 
@@ -61,13 +76,11 @@ def search(
         raise BadInput("standard input holds no query; expected one a line")
     where: dict[str, Any] | None = parse_filter(filter) if filter is not None else None
     with Collection.open(path, threads=threads) as collection:
-        params: dict[str, Any] = {}
-        if multi is not None:
-            params["multi"] = multi_params.parse_params(multi)
-        if sparse is not None:
-            params |= dict.fromkeys(SPARSE_LENSES, sparse_params.parse_params(sparse))
+        params = lens_params(sparse, multi)
         names = lens_names(lens)
-        answers = collection.search(queries, k, lenses=names, where=where, exact=exact, rerank=rerank, params=params)
+        answers = collection.search(
+            queries, k, lenses=names, where=where, exact=exact, rerank=rerank, params=params, fusion=fusion
+        )
     console = out()
     for text, hits in zip(queries, answers, strict=True):
         if json:

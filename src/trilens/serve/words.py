@@ -1,4 +1,4 @@
-"""Commands that look into the sparse lenses: disentangle and explain."""
+"""The disentangle command: the words that a text activates."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -8,14 +8,11 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from trilens.collection import Collection
 from trilens.encode.folder import resolve_model
 from trilens.encode.onnx import OnnxEncoder
 from trilens.explain.disentangle import Word, disentangle
 from trilens.explain.pictures import bar_chart, word_cloud
-from trilens.explain.terms import TermExplanation
-from trilens.index.sparse_params import parse_params
-from trilens.serve.options import CollectionPath, Json, SparseSettings, Threads
+from trilens.serve.options import Json, Threads
 from trilens.serve.render import out, print_json, printable
 from trilens.store.config import DEFAULT_MODEL
 
@@ -58,32 +55,6 @@ def disentangle_command(
         _print_words(words)
 
 
-def explain_command(
-    path: CollectionPath,
-    query: Annotated[str, typer.Argument(help="The query.", show_default=False)],
-    doc_id: Annotated[str, typer.Argument(metavar="ID", help="Id of the document.", show_default=False)],
-    lens: Annotated[str, typer.Option(help="sparse, lexical or tokens.")] = "sparse",
-    sparse: SparseSettings = None,
-    threads: Threads = None,
-    json: Json = False,
-) -> None:
-    """Show the terms that a query and a document share in a sparse lens; their parts add up to the score.
-
-    Examples:
-
-      trilens explain my.trilens "undo a commit" guide/reset.md
-
-      trilens explain my.trilens "undo a commit" guide/reset.md --lens tokens --json
-    """
-    params = parse_params(sparse) if sparse is not None else None
-    with Collection.open(path, threads=threads) as collection:
-        found = collection.explain(query, doc_id, lens, params)
-    if json:
-        print_json({"query": query, "doc_id": doc_id, "lens": lens, **asdict(found)})
-    else:
-        _print_terms(found)
-
-
 def _print_words(words: list[Word]) -> None:
     table = Table("word", "", show_header=True)
     table.add_column("weight", justify="right")
@@ -94,17 +65,4 @@ def _print_words(words: list[Word]) -> None:
         style = "blue" if word.own else "yellow"
         origin = "in the text" if word.own else "added"
         table.add_row(Text(printable(word.word)), Text(origin, style="dim"), f"{word.weight:.3f}", Text(bar, style=style))
-    out().print(table)
-
-
-def _print_terms(found: TermExplanation) -> None:
-    table = Table("term", "found in", show_footer=True)
-    table.add_column("query", justify="right")
-    table.add_column("document", justify="right")
-    table.add_column("score", justify="right", footer=f"{found.score:.4f}")
-    for part in found.parts:
-        holders = [name for name, held in (("query", part.in_query), ("document", part.in_document)) if held]
-        origin = Text(" and ".join(holders) or "neither: both add it", style="dim")
-        numbers = (f"{part.query_weight:.4f}", f"{part.document_weight:.4f}", f"{part.score:.4f}")
-        table.add_row(Text(printable(part.word)), origin, *numbers)
     out().print(table)

@@ -131,6 +131,17 @@ class Snapshot:
             found.starts[here], found.ends[here] = segment.rows.starts[at], segment.rows.ends[at]
         return found
 
+    def rows_of(self, keys: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """All rows of the documents with these (ascending) keys, and the key of each of them."""
+        rows, owners = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+        for first_row, segment in zip(self._first_rows.tolist(), self.segments, strict=False):
+            begins = np.searchsorted(segment.rows.keys, keys)
+            counts = np.searchsorted(segment.rows.keys, keys, side="right") - begins
+            steps = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
+            rows.append(first_row + np.repeat(begins, counts) + steps)
+            owners.append(np.repeat(keys, counts))
+        return np.concatenate(rows), np.concatenate(owners)
+
     def documents(self, keys: Sequence[int]) -> dict[int, Document]:
         """Documents by key."""
         with self._lock:

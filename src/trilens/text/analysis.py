@@ -4,6 +4,7 @@ Chinese, Japanese, Korean, Thai, Lao, Khmer and Burmese are cut into pairs of ne
 language setting, since they put no spaces between words (or, in Korean, glue particles to them).
 """
 
+import re
 import unicodedata
 from collections.abc import Callable, Sequence
 from functools import cache
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, field_validator
 
 from trilens.errors import BadInput
-from trilens.kernels.words import BIGRAM, JOINER, LETTER, MARK, SEPARATOR, number_words
+from trilens.kernels.words import BIGRAM, JOINER, LETTER, MARK, SEPARATOR, next_word, number_words
 from trilens.text.document import require_utf8
 from trilens.text.stopwords import STOP_WORDS
 
@@ -34,6 +35,9 @@ NO_SPACES = (
 )
 LAST_ASSIGNED_LETTER = 0x323AF
 APOSTROPHES = "'’"
+# A character and the marks on it: about what normalising joins into one.
+_MARKS = "\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\u3099\u309a"
+CLUSTER = re.compile(f"[^{_MARKS}][{_MARKS}]*|.", re.DOTALL)
 CLASSES = {"L": LETTER, "N": LETTER, "M": MARK}
 # Soft hyphens, joiners and variation selectors are about looks; a word is the same with and without them.
 INVISIBLE = dict.fromkeys([0x00AD, 0x200C, 0x200D, 0x2060, 0xFEFF, *range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0)])
@@ -106,6 +110,21 @@ class Analyzer:
         words, _, terms = self.words([text])
         return [term for word in words if (term := terms[word]) is not None]
 
+    def places(self, text: str) -> list[tuple[str, int, int]]:
+        """The indexed terms of a text in order, each with the characters of the text that it stands for: start and end."""
+        normalised, starts, ends = _normalise_with_places(text)
+        points = np.frombuffer(normalised.encode("utf-32-le"), np.uint32)
+        classes = character_classes(self.config.language in ("english", "porter"))
+        term_of = self._term_maker()
+        found, at = [], 0
+        while True:
+            start, length, at = next_word(points, classes, at, len(points))
+            if length == 0:
+                return found
+            term = term_of(normalised[start : start + length])
+            if term is not None:
+                found.append((term, starts[start], ends[start + length - 1]))
+
     def _term_maker(self) -> Callable[[str], str | None]:
         # A stemmer keeps a cache and is not safe to share between threads: one per call costs microseconds.
         stop_words = self._stop_words
@@ -117,6 +136,35 @@ class Analyzer:
             return None if word in stop_words else stem(word)
 
         return term_of
+
+
+def _normalise_with_places(text: str) -> tuple[str, list[int], list[int]]:
+    """A text as `_normalise` gives it, and for each character of that where in the text it comes from: start and end."""
+    whole = _normalise(text)
+    if len(whole) == len(text) + 1 and text.isascii():
+        places = range(len(whole))
+        return whole, list(places), [place + 1 for place in places]
+    starts: list[int] = []
+    ends: list[int] = []
+    for cluster in re.finditer(r"\s|\S+", text):
+        starts_here, ends_here = _places_of(cluster.group(), cluster.start())
+        starts += starts_here
+        ends += ends_here
+    if len(starts) + 1 != len(whole):  # marks that join over a space: then every character stands for the whole text
+        return whole, [0] * len(whole), [len(text)] * len(whole)
+    return whole, [*starts, len(text)], [*ends, len(text)]
+
+
+def _places_of(run: str, first: int) -> tuple[list[int], list[int]]:
+    """Where the characters of a normalised run come from: character by character if they can be told, else all from all."""
+    length = len(_normalise(run)) - 1
+    clusters = [(found.start(), found.end()) for found in CLUSTER.finditer(run)]
+    sizes = [len(_normalise(run[start:end])) - 1 for start, end in clusters]
+    if sum(sizes) != length:
+        return [first] * length, [first + len(run)] * length
+    starts = [first + start for (start, _), size in zip(clusters, sizes, strict=True) for _ in range(size)]
+    ends = [first + end for (_, end), size in zip(clusters, sizes, strict=True) for _ in range(size)]
+    return starts, ends
 
 
 def _normalise(text: str) -> str:

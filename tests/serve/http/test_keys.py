@@ -29,7 +29,9 @@ def test_from_file_and_environment(tmp_path: Path) -> None:
     assert load_keys(None, {}) == Keys()
 
 
-@pytest.mark.parametrize(("content", "says"), [("admin x", ":1 is not a key"), ("read", ":1 is not"), ("read short", "at least 16")])
+@pytest.mark.parametrize(
+    ("content", "says"), [("admin x", ":1 is not a key"), ("read", ":1 is not"), ("read short", "at least 16")]
+)
 def test_bad_files_are_one_line(tmp_path: Path, content: str, says: str) -> None:
     file = tmp_path / "keys"
     file.write_text(content)

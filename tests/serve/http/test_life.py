@@ -13,7 +13,11 @@ import pytest
 
 from .running import TEXTS, WRITE_KEY, Running, command, environment, make_collection, running
 
-QUERIES = [f"{word} {other}" for word in ("remove", "create", "wait for", "difference of") for other in ("a folder", "two dates", "threads", "numbers")]
+QUERIES = [
+    f"{word} {other}"
+    for word in ("remove", "create", "wait for", "difference of")
+    for other in ("a folder", "two dates", "threads", "numbers")
+]
 
 
 def ask(service: Running, query: str, **more: Any) -> list[tuple[str, float]]:

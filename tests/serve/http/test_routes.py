@@ -46,13 +46,19 @@ def test_lenses_filter_rerank_and_params(service: Running) -> None:
     assert [hit["doc_id"] for hit in only["hits"]] == ["rmtree"]
     assert list(only["hits"][0]["by_lens"]) == ["bm25"]
     (reranked,) = post(service, "search", queries=["directory"], lenses=["bm25"], rerank="multi")["answers"]
-    (exact,) = post(service, "search", queries=["directory"], lenses=["multi"], params={"multi": {"method": "exact"}})["answers"]
+    (exact,) = post(service, "search", queries=["directory"], lenses=["multi"], params={"multi": {"method": "exact"}})[
+        "answers"
+    ]
     found = {hit["doc_id"]: hit["score"] for hit in exact["hits"]}
-    assert [hit["score"] for hit in reranked["hits"]] == pytest.approx([found[hit["doc_id"]] for hit in reranked["hits"]], abs=1e-4)
+    assert [hit["score"] for hit in reranked["hits"]] == pytest.approx(
+        [found[hit["doc_id"]] for hit in reranked["hits"]], abs=1e-4
+    )
 
 
 def test_fusion_is_chosen_by_name(service: Running) -> None:
-    (answer,) = post(service, "search", queries=[QUESTION], lenses=["bm25", "dense"], fusion="weighted:bm25=0,dense=2")["answers"]
+    (answer,) = post(service, "search", queries=[QUESTION], lenses=["bm25", "dense"], fusion="weighted:bm25=0,dense=2")[
+        "answers"
+    ]
     hit = answer["hits"][0]
     assert hit["score"] == pytest.approx(2 * hit["by_lens"]["dense"]["score"], rel=1e-5)
 
@@ -120,7 +126,18 @@ def test_pages_call_nobody_else(service: Running, page: str) -> None:
     assert [word for word in outside if "www.w3.org/2000/svg" not in word] == []
 
 
-ODD_IDS = ["plain", "with/slash", "..", "a b?c#d%25e", "üñí😀", "line\nend", "'; DROP TABLE documents; --", "<img src=x>", "%", "a&id=b"]
+ODD_IDS = [
+    "plain",
+    "with/slash",
+    "..",
+    "a b?c#d%25e",
+    "üñí😀",
+    "line\nend",
+    "'; DROP TABLE documents; --",
+    "<img src=x>",
+    "%",
+    "a&id=b",
+]
 
 
 @pytest.mark.parametrize("doc_id", ODD_IDS)
@@ -150,9 +167,7 @@ def test_ids_hold_any_characters(writable: Running, doc_id: str) -> None:
 def test_documents_are_listed_page_by_page(writable: Running) -> None:
     seen, after = [], 0
     while after is not None:
-        page = writable.call(
-            "GET", "/collections/notes/documents", READ_KEY, params={"after": after, "limit": 4}
-        ).json()
+        page = writable.call("GET", "/collections/notes/documents", READ_KEY, params={"after": after, "limit": 4}).json()
         seen += [document["doc_id"] for document in page["documents"]]
         after = page["next"]
     assert seen == list(TEXTS)

@@ -9,8 +9,7 @@ from starlette.convertors import Convertor, register_url_convertor
 
 from trilens.collection import Collection
 from trilens.serve.http import messages
-from trilens.serve.http.failures import Refused
-from trilens.serve.http.served import ServedCollection
+from trilens.serve.http.failures import Refused, absent
 from trilens.serve.http.service import Named, Served, may_read, may_write
 from trilens.store.snapshot import Snapshot
 from trilens.store.writer import Changes
@@ -62,7 +61,7 @@ async def get_document(doc_id: str, served: Named) -> messages.StoredDocument:
     """One document."""
     document = await asyncio.to_thread(lambda: _get(served.current(), doc_id))
     if document is None:
-        raise absent(doc_id, served)
+        raise absent(doc_id, served.name)
     return _message(document)
 
 
@@ -97,15 +96,10 @@ async def delete_document(doc_id: str, served: Named) -> messages.Changed:
 
     def change(collection: Collection) -> list[str]:
         if missing := collection.delete([doc_id]):
-            raise absent(missing[0], served)
+            raise absent(missing[0], served.name)
         return []
 
     return _changed(*await served.write(change))
-
-
-def absent(doc_id: str, served: ServedCollection) -> Refused:
-    """The answer where there is no such document."""
-    return Refused(404, f"there is no document {doc_id!r} in collection {served.name!r}")
 
 
 def _get(snapshot: Snapshot, doc_id: str) -> Document | None:

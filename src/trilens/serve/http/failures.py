@@ -53,6 +53,11 @@ class Refused(TrilensError):
         self.headers = dict(headers or {})
 
 
+def absent(doc_id: str, collection: str) -> Refused:
+    """Where there is no such document."""
+    return Refused(404, f"there is no document {doc_id!r} in collection {collection!r}")
+
+
 def failure(status: int, message: str, headers: Mapping[str, str] | None = None) -> Response:
     """The one shape of all errors. Characters that have no UTF-8 form are escaped by JSON."""
     content = json.dumps({"error": message if len(message) <= LONGEST else message[:LONGEST] + " …"})

@@ -57,8 +57,20 @@ class SearchAsked(Asked):
         None, description="All of the collection, if none is named."
     )
     filter: Metadata | None = Field(None, description='Such as {"year": {"$gte": 2020}, "lang": "en"}.')
+    fusion: str | None = Field(None, description='How several lenses are fused, such as "rrf:k=60,bm25=1,dense=2".')
     rerank: str | None = Field(None, description="The lens that orders what the others find.")
     exact: bool = Field(False, description="No approximation anywhere, even where it is slower.")
+    params: LensSettings = LensSettings()
+
+
+class ExplainAsked(Asked):
+    """Documents whose scores are to be explained; the rest is that of the search which found them."""
+
+    query: Text
+    doc_ids: Annotated[list[str], Field(min_length=1)]
+    lenses: Annotated[list[str], Field(min_length=1)] | None = Field(None, description="All of the collection, if not given.")
+    fusion: str | None = None
+    filter: Metadata | None = None
     params: LensSettings = LensSettings()
 
 
@@ -115,10 +127,14 @@ class Passage(BaseModel):
 
 
 class LensScore(BaseModel):
-    """What one lens says of a document."""
+    """What one lens says of a document; `rank` is null where the lens did not return it, but another did.
+
+    The contributions of all lenses add up to the score of the hit.
+    """
 
     score: float
-    rank: int
+    rank: int | None
+    contribution: float
 
 
 class Hit(BaseModel):
@@ -148,6 +164,58 @@ class Answers(BaseModel):
     commit: int
     took_ms: float
     answers: list[Answer]
+
+
+class Part(BaseModel):
+    """One summand of a score. Spans count characters: in the query, and in the text of the passage."""
+
+    label: str
+    score: float
+    kind: Literal["own", "expanded", "pair", "imputed", "token", "rest", "lens"]
+    target: str | None
+    query_span: list[int] | None
+    doc_spans: list[list[int]]
+    facts: dict[str, float | str | None]
+
+
+class SeenPassage(BaseModel):
+    """What a lens saw: `text` is the title, if there is one, a line break and the passage, which begins at `offset`."""
+
+    text: str
+    offset: int
+    start: int
+    end: int
+
+
+class Matrix(BaseModel):
+    """Similarities of tokens: a row for each of the query, a column for each of the document."""
+
+    query_tokens: list[str]
+    doc_tokens: list[str]
+    values: list[list[float]]
+    query_spans: list[list[int] | None]
+    doc_spans: list[list[int] | None]
+
+
+class Explanation(BaseModel):
+    """Why a document got its score: the parts add up to it. Of several lenses, `children` explain the score of each."""
+
+    lens: str
+    query: str
+    doc_id: str
+    score: float
+    approximate: bool
+    passage: SeenPassage
+    parts: list[Part]
+    matrix: Matrix | None
+    children: list["Explanation"] | None
+    expansion: dict[str, Any] | None
+
+
+class Explanations(BaseModel):
+    """In the order of the ids."""
+
+    explanations: list[Explanation]
 
 
 class Word(BaseModel):

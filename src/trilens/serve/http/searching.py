@@ -1,6 +1,7 @@
 """Routes that look into a collection: search, explain, disentangle."""
 
 import json
+from functools import partial
 from time import perf_counter
 
 from fastapi import APIRouter, Depends
@@ -10,7 +11,7 @@ from trilens.index.multi_params import MultiParams
 from trilens.index.sparse_params import SparseParams
 from trilens.search.hits import Hit
 from trilens.serve.http import messages
-from trilens.serve.http.failures import Refused
+from trilens.serve.http.failures import Refused, absent
 from trilens.serve.http.limits import Limits
 from trilens.serve.http.served import Settings
 from trilens.serve.http.service import Named, Served, may_read
@@ -28,9 +29,10 @@ async def search(asked: messages.SearchAsked, served: Named, service: Served) ->
         raise Refused(413, f"k is {asked.k}; expected at most {service.limits.k}")
     settings = Settings(
         k=asked.k,
-        lenses=tuple(asked.lenses or served.collection.lenses),
+        lenses=tuple(asked.lenses) if asked.lenses else None,
         where=json.dumps(asked.filter or {}, sort_keys=True),
         exact=asked.exact,
+        fusion=asked.fusion,
         rerank=asked.rerank,
         params=lens_params(asked.params),
     )
@@ -41,6 +43,28 @@ async def search(asked: messages.SearchAsked, served: Named, service: Served) ->
     ]
     took_ms = round(1000 * (perf_counter() - started), 3)
     return messages.Answers(collection=served.name, commit=found[-1].commit, took_ms=took_ms, answers=answers)
+
+
+@router.post("/collections/{name}/explain")
+async def explain(asked: messages.ExplainAsked, served: Named, service: Served) -> messages.Explanations:
+    """Why documents got their scores: parts that add up to them, with the places in the text that made them."""
+    require_queries([asked.query], service.limits)
+    if len(asked.doc_ids) > service.limits.explained:
+        given, most = len(asked.doc_ids), service.limits.explained
+        raise Refused(413, f"{given:,} documents were named; expected at most {most:,}: name them in parts")
+    params = dict(lens_params(asked.params))
+
+    def explain_one(doc_id: str) -> messages.Explanation:
+        if served.current().key(doc_id) is None:
+            raise absent(doc_id, served.name)
+        found = served.collection.explain(
+            asked.query, doc_id, asked.lenses, where=asked.filter, params=params, fusion=asked.fusion
+        )
+        return messages.Explanation.model_validate(found.to_json())
+
+    # One after the other, so that searches of others get their turn in between.
+    found = [await served.call(partial(explain_one, doc_id)) for doc_id in asked.doc_ids]
+    return messages.Explanations(explanations=found)
 
 
 @router.post("/collections/{name}/disentangle")
@@ -84,7 +108,10 @@ def to_message(hit: Hit) -> messages.Hit:
         doc_id=hit.doc_id,
         rank=hit.rank,
         score=hit.score,
-        by_lens={name: messages.LensScore(score=seen.score, rank=seen.rank) for name, seen in hit.by_lens.items()},
+        by_lens={
+            name: messages.LensScore(score=seen.score, rank=seen.rank, contribution=seen.contribution)
+            for name, seen in hit.by_lens.items()
+        },
         title=hit.document.title,
         text=hit.passage,
         passage=messages.Passage(start=hit.start, end=hit.end),

@@ -35,9 +35,10 @@ class Settings:
     """How queries are put. Equal settings can be searched together, so they are compared and hashed: the filter is JSON."""
 
     k: int
-    lenses: tuple[str, ...]
+    lenses: tuple[str, ...] | None
     where: str
     exact: bool
+    fusion: str | None
     rerank: str | None
     params: tuple[tuple[str, Any], ...]
 
@@ -136,6 +137,7 @@ class ServedCollection:
             lenses=settings.lenses,
             where=json.loads(settings.where) or None,
             exact=settings.exact,
+            fusion=settings.fusion,
             rerank=settings.rerank,
             params=dict(settings.params),
         )

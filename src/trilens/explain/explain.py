@@ -1,0 +1,73 @@
+"""One interface to all explanations: a query, a document, and one lens or the fusion of several."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from trilens.encode.encoder import Encoded
+from trilens.explain.alignment import explain_alignment
+from trilens.explain.counting import explain_counts
+from trilens.explain.explanation import Explanation, Part
+from trilens.explain.meaning import explain_vector
+from trilens.explain.subject import Subject, key_of, passage_at, subject_of
+from trilens.explain.terms import explain_terms
+from trilens.search.fusion import lens_weights
+from trilens.search.searcher import Answer, Plan, best_passage, find, require_query
+from trilens.store.lenses import Lenses
+from trilens.store.snapshot import Snapshot
+
+FUSION = "fusion"
+EXPLAINERS: dict[str, Callable[[Subject], Explanation]] = {
+    "bm25": explain_counts,
+    "dense": explain_vector,
+    "sparse": explain_terms,
+    "tokens": explain_terms,
+    "lexical": explain_terms,
+    "vectors": explain_terms,
+    "multi": explain_alignment,
+}
+
+
+def explain(snapshot: Snapshot, lenses: Lenses, query: str, doc_id: str, plan: Plan) -> Explanation:
+    """Why a search by this plan gives a document its score; of one lens alone that is the lens's own score.
+
+    Where several lenses are fused, the parts are what each of them gives, and its children are the explanations of the lenses.
+    """
+    require_query("the query", query)
+    key = key_of(snapshot, doc_id)
+    for name in plan.names:
+        _ = lenses[name]
+    encoded = lenses.encode_queries(plan.names, [query], plan.params)
+    children = [_explain_lens(snapshot, lenses, name, query, doc_id, encoded[name], plan) for name in plan.names]
+    if len(children) == 1:
+        return children[0]
+    (answer,) = find(snapshot, lenses, [query], encoded, replace(plan, rerank=None), also=[key])
+    return _explain_fusion(snapshot, answer, key, children, plan)
+
+
+def _explain_lens(
+    snapshot: Snapshot, lenses: Lenses, name: str, query: str, doc_id: str, encoded: Encoded, plan: Plan
+) -> Explanation:
+    subject = subject_of(snapshot, lenses, name, query, doc_id, encoded, plan.settings(name), plan.where)
+    return EXPLAINERS[name](subject)
+
+
+def _explain_fusion(snapshot: Snapshot, answer: Answer, key: int, children: list[Explanation], plan: Plan) -> Explanation:
+    one = next(found for found in answer.order if found.key == key)
+    weights = lens_weights(plan.fusion, plan.names)
+    parts = []
+    for name in plan.names:
+        seen = one.by_lens.get(name)
+        facts: Mapping[str, float | str | None] = {
+            "score": seen.score if seen else None,
+            "rank": seen.rank if seen else None,
+            "weight": weights[name],
+        }
+        parts.append(Part(name, seen.contribution if seen else 0.0, "lens", facts=facts))
+    known = any(key in places for places in answer.passages.values())
+    passage = passage_at(snapshot, best_passage(answer, one).row) if known and one.by_lens else children[0].passage
+    # A document that no lens returns has no score in a search; as one more candidate it would have had this one.
+    returned = any(seen.rank is not None for seen in one.by_lens.values())
+    first = children[0]
+    return Explanation(
+        FUSION, first.query, first.doc_id, one.score, parts, not returned, passage, children=children, expansion=None
+    )
