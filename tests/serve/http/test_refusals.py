@@ -153,6 +153,6 @@ def test_a_body_that_never_comes_is_given_up(tmp_path: Path, made: Path) -> None
     with running(made, "--max-seconds", 0.5) as slow:
         host, port = slow.address.removeprefix("http://").rstrip("/").split(":")
         with socket.create_connection((host, int(port)), timeout=20) as connection:
-            head = f"POST /api/v1{SEARCH} HTTP/1.1\r\nHost: {host}:{port}\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n"
+            head = f"POST /api/v1{SEARCH} HTTP/1.1\r\nHost: {host}:{port}\r\nContent-Length: 9\r\n\r\n"
             connection.sendall(head.encode())
             assert b" 408 " in connection.recv(4096).splitlines()[0]

@@ -37,6 +37,15 @@ def listen(host: str, port: int) -> socket.socket:
     return listener
 
 
+def is_free(host: str, port: int) -> bool:
+    """Whether one could listen there."""
+    try:
+        listen(host, port).close()
+    except BadInput:
+        return False
+    return True
+
+
 def address(listener: socket.socket) -> str:
     """The address for a browser."""
     host, port = listener.getsockname()[:2]

@@ -14,6 +14,7 @@ from trilens.serve.http.limits import Limits
 from trilens.serve.http.metrics import Metrics
 from trilens.serve.http.served import ServedCollection
 from trilens.serve.http.server import address, is_loopback, listen, run
+from trilens.serve.http.server import is_free as is_free
 from trilens.serve.http.service import Service
 
 GRACE_SECONDS = 5.0  # more than a request may take anyway
