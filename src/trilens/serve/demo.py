@@ -73,7 +73,7 @@ def demo(
     if watched and serve:
         _serve(path, question)
     elif serve and not json:
-        console.print(f"\nSearch it in a browser: trilens serve {path}", style="dim", markup=False)
+        sys.stdout.write(f"\nSearch it in a browser: trilens serve {path}\n")
 
 
 def _collection(path: Path) -> Collection:

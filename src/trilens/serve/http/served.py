@@ -54,9 +54,10 @@ class Found:
 class ServedCollection:
     """Reading happens on the worker's thread, or on a snapshot, which threads may share; writing holds a lock."""
 
-    def __init__(self, name: str, collection: Collection, limits: Limits, metrics: Metrics) -> None:
+    def __init__(self, name: str, collection: Collection, limits: Limits, metrics: Metrics, threads: int | None = None) -> None:
         self.name = name
         self.collection = collection
+        self._threads = threads
         self._limits = limits
         self._worker: Worker[Found] = Worker(
             name, self._search, lambda size: metrics.batches.observe(size, name), limits.waiting
@@ -74,7 +75,7 @@ class ServedCollection:
         """The collection's model with all its heads, also those that no lens needs."""
         if not self.has_model:
             raise BadInput(f"collection {self.name!r} has no model: its lenses are {', '.join(self.collection.lenses)}")
-        return OnnxEncoder(resolve_model(self.collection.config.model))
+        return OnnxEncoder(resolve_model(self.collection.config.model), threads=self._threads)
 
     def current(self) -> Snapshot:
         """The last commit, also of other processes, give or take `REFRESH_SECONDS`.

@@ -45,7 +45,10 @@ def start(paths: Mapping[str, Path], options: Options, ready: Callable[[str], No
             opened.callback(collection.close)
             _ = collection.snapshot  # what is damaged is said now, not to the first who asks
         listener = opened.enter_context(listen(options.host, options.port))
-        served = {name: ServedCollection(name, collection, options.limits, metrics) for name, collection in collections.items()}
+        served = {
+            name: ServedCollection(name, collection, options.limits, metrics, options.threads)
+            for name, collection in collections.items()
+        }
         service = Service(served, options.limits, keys, metrics, options.write)
         hosts = LOOPBACK_NAMES if is_loopback(options.host) and not keys.read else ()
         app = make_app(service, hosts, list(options.origins))

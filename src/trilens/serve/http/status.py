@@ -6,6 +6,7 @@ from fastapi import APIRouter, Depends
 from fastapi.responses import PlainTextResponse
 
 from trilens import __version__
+from trilens.errors import BadModel
 from trilens.serve.http import messages
 from trilens.serve.http.served import ServedCollection
 from trilens.serve.http.service import Named, Served, may_read
@@ -42,6 +43,14 @@ async def metrics(service: Served) -> PlainTextResponse:
     return PlainTextResponse(service.metrics.text(counts))
 
 
+def _heads(served: ServedCollection) -> list[str]:
+    """None where the model is missing: words can be searched all the same."""
+    try:
+        return list(served.encoder.heads) if served.has_model else []
+    except BadModel:
+        return []
+
+
 def _facts(served: ServedCollection) -> messages.CollectionFacts:
     snapshot, config = served.current(), served.collection.config
     return messages.CollectionFacts(
@@ -49,6 +58,6 @@ def _facts(served: ServedCollection) -> messages.CollectionFacts:
         documents=snapshot.documents_count,
         lenses=served.collection.lenses,
         model=config.model if config.heads else None,
-        heads=list(served.encoder.heads) if served.has_model else [],
+        heads=_heads(served),
         commit=snapshot.commit,
     )
