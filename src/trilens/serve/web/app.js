@@ -32,10 +32,12 @@ const chosen = () => {
 };
 const columns = () => (state.view === "side" ? chosen() : [""]);
 
-/** Change what is shown; `replace` where going back should not stop at it. */
-function go(change, replace = false) {
+/** Change what is shown, and the address with it. */
+function go(change) {
   state = { ...state, ...change };
-  history[replace ? "replaceState" : "pushState"](null, "", toAddress(state));
+  const address = toAddress(state);
+  const same = address === (location.search || "/");
+  history[same ? "replaceState" : "pushState"](null, "", address);
   show();
 }
 
@@ -59,7 +61,9 @@ function show() {
   $("collection").disabled = collections.length < 2;
   $("controls").hidden = false;
   for (const option of document.querySelectorAll("[name=view]")) option.checked = option.value === state.view;
+  const focused = document.activeElement?.dataset.lens;
   $("lenses").replaceChildren(...here.lenses.map(chip));
+  if (focused) $("lenses").querySelector(`[data-lens="${CSS.escape(focused)}"]`)?.focus();
   showFilters(state.filters, !$("filters").hidden || state.filters.length > 0, (rows) => go({ filters: rows.filter((row) => row.field), doc: "" }));
   if (!state.query) return welcome(here);
   return search();
@@ -74,7 +78,7 @@ function chip(lens) {
     go({ lenses: left.length === collection().lenses.length ? [] : left, doc: "" });
   };
   const says = { "aria-pressed": String(on), "aria-disabled": last ? "true" : null, title: ABOUT[lens] ?? lens };
-  return el("button", { type: "button", class: `chip ${lensClass(lens)}`, ...says, onclick: press }, el("span", { class: "dot" }), lens);
+  return el("button", { type: "button", class: `chip ${lensClass(lens)}`, data: { lens }, ...says, onclick: press }, el("span", { class: "dot" }), lens);
 }
 
 function welcome(here) {
@@ -195,9 +199,11 @@ function fail(error, again) {
 function askKey(again) {
   const dialog = $("key-dialog");
   dialog.addEventListener("close", () => {
-    if ($("key").value) key.set($("key").value);
+    const given = $("key").value;
     $("key").value = "";
-    again();
+    if (!given) return showMessage("A key is needed", "This service shows its documents only to those who have a key.", el("button", { type: "button", class: "primary", onclick: again }, "Enter a key"));
+    key.set(given);
+    return again();
   }, { once: true });
   dialog.showModal();
 }

@@ -17,12 +17,12 @@ export function el(tag, properties = {}, ...children) {
   return node;
 }
 
-/** A number as people read it. */
+/** A number as people read it, with so many digits that count. */
 export function number(value, digits = 3) {
   if (value === 0) return "0";
   const size = Math.abs(value);
   if (size >= 1000) return Math.round(value).toLocaleString("en");
-  return size >= 100 ? value.toFixed(1) : size < 0.001 ? value.toExponential(1) : value.toFixed(Math.max(0, digits));
+  return size < 0.0001 ? value.toExponential(1) : value.toPrecision(digits);
 }
 
 const COLOURED = ["bm25", "dense", "sparse", "tokens", "lexical", "multi", "vectors"];

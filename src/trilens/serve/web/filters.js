@@ -31,7 +31,9 @@ export function showFilters(rows, open, apply) {
   toggle.classList.toggle("on", used > 0);
   $("filters").hidden = !open;
   draft = rows.map((row) => ({ ...row }));
+  const focused = $("filters").contains(document.activeElement);
   render(apply);
+  if (focused) $("filters").querySelector("[type=submit]").focus();
 }
 
 function render(apply) {

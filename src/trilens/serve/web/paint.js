@@ -62,7 +62,7 @@ export function paint(text, spans, from = 0, to = text.length) {
 const SHOWN = 340;
 
 /** Where to begin and end a snippet so that most of what counts is in it. */
-export function window(text, spans, length = SHOWN) {
+export function excerpt(text, spans, length = SHOWN) {
   if (text.length <= length) return [0, text.length];
   let [best, most] = [0, -1];
   for (const start of [0, ...spans.map((span) => Math.max(0, Math.min(span.start - 60, text.length - length)))]) {

@@ -1,7 +1,7 @@
 // Hits: one fused list with bars of what each lens gave, or a column for each lens.
 
 import { $, el, lensClass, number } from "./dom.js";
-import { paint, painted, window as snippet } from "./paint.js";
+import { paint, painted, excerpt } from "./paint.js";
 
 /** One list. `open(hit)` shows why a hit was found. */
 export function showList(hits, lenses, open) {
@@ -44,7 +44,7 @@ export function select(docId) {
 }
 
 function write(box, text, spans, length) {
-  const [start, end] = snippet(text, spans, length);
+  const [start, end] = excerpt(text, spans, length);
   box.replaceChildren(start > 0 ? "… " : "", ...paint(text, spans, start, end), end < text.length ? " …" : "");
 }
 
