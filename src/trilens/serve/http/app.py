@@ -25,8 +25,6 @@ def make_app(service: Service, hosts: Container[str] = (), origins: list[str] | 
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        for served in service.collections.values():
-            served.warm_up()
         yield
         service.close()
 

@@ -93,13 +93,9 @@ class ServedCollection:
         return collection.snapshot
 
     def warm_up(self) -> None:
-        """Load model and kernels before somebody waits for them."""
-
-        def look() -> None:
-            with suppress(TrilensError):  # whoever searches will hear of it
-                self.collection.search(["warm up"], 1)
-
-        self._worker.call(look, monotonic() + self._limits.seconds)
+        """Load the model, and compile the kernels where that was never done: nobody should wait for it later."""
+        with suppress(TrilensError):  # whoever searches will hear of it
+            self.collection.search(["warm up"], 1)
 
     async def search(self, settings: Settings, queries: Sequence[str]) -> list[Found]:
         """The answers to each query, in their order."""

@@ -49,6 +49,8 @@ def start(paths: Mapping[str, Path], options: Options, ready: Callable[[str], No
             name: ServedCollection(name, collection, options.limits, metrics, options.threads)
             for name, collection in collections.items()
         }
+        for one in served.values():
+            one.warm_up()
         service = Service(served, options.limits, keys, metrics, options.write)
         hosts = LOOPBACK_NAMES if is_loopback(options.host) and not keys.read else ()
         app = make_app(service, hosts, list(options.origins))
