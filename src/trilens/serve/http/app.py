@@ -13,10 +13,9 @@ from starlette.middleware.cors import CORSMiddleware
 from trilens import __version__
 from trilens.serve.http import documents, encoding, searching, status
 from trilens.serve.http.failures import POSSIBLE, add_handlers
-from trilens.serve.http.guard import Guard, Measured
+from trilens.serve.http.guard import PREFIX, Guard, Measured
 from trilens.serve.http.service import Service
 
-PREFIX = "/api/v1"
 KINDS = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 
 

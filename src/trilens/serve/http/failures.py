@@ -82,6 +82,10 @@ async def _ours(_: Request, error: Exception) -> Response:
 async def _not_understood(_: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     first = error.errors()[0]
+    if first["type"] == "json_invalid":
+        return failure(
+            422, f"the body is not JSON ({first['ctx']['error']} at character {first['loc'][-1]}); expected an object"
+        )
     place = ".".join(str(part) for part in first["loc"])
     return failure(422, f"{place}: {first['msg'].removeprefix('Value error, ')}")
 

@@ -12,6 +12,7 @@ from trilens.serve.http.failures import failure
 from trilens.serve.http.limits import Limits
 from trilens.serve.http.metrics import Metrics
 
+PREFIX = "/api/v1"
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
@@ -102,7 +103,8 @@ class Measured:
         try:
             await self._app(scope, receive, watched)
         finally:
-            route = getattr(scope.get("route"), "path_format", "other")
+            # Versions of FastAPI differ in whether a route knows the prefix of the router that it is part of.
+            route = getattr(scope.get("route"), "path_format", "other").removeprefix(PREFIX)
             method = scope["method"] if route != "other" else "any"
             self._metrics.requests.add(method, route, str(status))
             self._metrics.seconds.observe(perf_counter() - started, method, route)
