@@ -157,7 +157,21 @@ def test_a_command_that_is_not_understood_is_2(arguments: list[str], trilens: Tr
 
 @pytest.mark.parametrize(
     "command",
-    ["index", "search", "delete", "get", "info", "check", "optimize", "eval", "align", "disentangle", "explain", "demo"],
+    [
+        "index",
+        "search",
+        "delete",
+        "get",
+        "info",
+        "check",
+        "optimize",
+        "eval",
+        "align",
+        "disentangle",
+        "explain",
+        "serve",
+        "demo",
+    ],
 )
 def test_help_has_examples(command: str, trilens: Trilens) -> None:
     outcome = trilens(command, "--help")

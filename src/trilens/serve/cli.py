@@ -20,6 +20,7 @@ from trilens.serve import (
     indexing,
     mining,
     searching,
+    serving,
     tokens,
     training,
     tuning,
@@ -46,6 +47,7 @@ app.command("align")(tokens.align_command)
 app.command("analyse")(tokens.analyse_command)
 app.command("disentangle")(words.disentangle_command)
 app.command("explain")(explaining.explain_command)
+app.command()(serving.serve)
 app.command("mine")(mining.mine_command)
 app.command("train")(training.train_command)
 app.command("export")(exporting.export_command)

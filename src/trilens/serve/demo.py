@@ -1,10 +1,11 @@
-"""The demo: ask the documentation of your own Python, through two lenses side by side."""
+"""The demo: ask the documentation of your own Python, through two lenses side by side, here and in a browser."""
 
 import os
 import platform
 import sys
 from pathlib import Path
 from typing import Annotated
+from urllib.parse import urlencode
 
 import typer
 from rich.console import Console
@@ -12,11 +13,12 @@ from rich.text import Text
 
 from trilens.collection import Collection
 from trilens.encode.folder import fingerprint_model, resolve_model
-from trilens.errors import TrilensError
+from trilens.errors import BadInput, TrilensError
 from trilens.search.hits import Hit
 from trilens.serve.options import Json
 from trilens.serve.progress import counting
 from trilens.serve.render import hit_to_json, out, print_json, side_by_side
+from trilens.serve.serving import INSTALL
 from trilens.store.catalog import FILE_NAME
 from trilens.store.config import DEFAULT_MODEL
 from trilens.store.schema import FORMAT_VERSION
@@ -45,28 +47,33 @@ def demo(
             show_default=False,
         ),
     ] = None,
+    serve: Annotated[
+        bool, typer.Option("--serve/--no-serve", help="End with a web page to search it; never in a script or in CI.")
+    ] = True,
     json: Json = False,
 ) -> None:
     """Index the documentation of your Python's standard library and ask it questions.
 
     Every public module, class and function with a docstring becomes a document. The first run encodes them,
-    later ones start at once.
+    later ones start at once. At the end it serves a web page and prints its address; --no-serve leaves a prompt instead.
 
     Examples:
 
       trilens demo
 
-      trilens demo "remove a folder and everything inside it"
+      trilens demo "remove a folder and everything inside it" --no-serve
     """
-    console = out()
-    with _collection(to or _cache() / _name()) as collection:
-        if question is not None:
-            _answer(collection, question, json, console)
-            return
-        for example in QUESTIONS:
-            _answer(collection, example, json, console)
-        if sys.stdin.isatty() and not json:
+    console, path = out(), to or _cache() / _name()
+    watched = sys.stdin.isatty() and sys.stdout.isatty() and not os.environ.get("CI") and not json
+    with _collection(path) as collection:
+        for one in QUESTIONS if question is None else (question,):
+            _answer(collection, one, json, console)
+        if watched and not serve and question is None:
             _prompt(collection, console)
+    if watched and serve:
+        _serve(path, question)
+    elif serve and not json:
+        sys.stdout.write(f"\nSearch it in a browser: trilens serve {path}\n")
 
 
 def _collection(path: Path) -> Collection:
@@ -85,6 +92,22 @@ def _answer(collection: Collection, question: str, json: bool, console: Console)
         return
     console.print(Text(f"\n{question}", style="bold"))
     console.print(side_by_side(answers))
+
+
+def _serve(path: Path, question: str | None) -> None:
+    """The page, at the usual port or, where that is taken, at another."""
+    try:
+        from trilens.serve.http.start import Options, is_free, start
+    except ImportError as error:
+        raise BadInput(INSTALL) from error
+
+    def say(address: str) -> None:
+        asked = f"?{urlencode({'q': question})}" if question else ""
+        sys.stdout.write(f"\nSearch it in a browser: {address}{asked} (Ctrl-C ends it)\n")
+        sys.stdout.flush()
+
+    options = Options() if is_free(Options().host, Options().port) else Options(port=0)
+    start({"standard-library": path}, options, say)
 
 
 def _prompt(collection: Collection, console: Console) -> None:

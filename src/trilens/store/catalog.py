@@ -201,6 +201,10 @@ class Catalog:
         """Of all documents, ascending."""
         return _keys(self._run("SELECT key FROM documents ORDER BY key"))
 
+    def keys_above(self, key: int, count: int) -> NDArray[np.int64]:
+        """The first keys above one, ascending."""
+        return _keys(self._run("SELECT key FROM documents WHERE key > ? ORDER BY key LIMIT ?", key, count))
+
     def every(self) -> Iterator[tuple[int, bytes, Document]]:
         """Key, hash and content of every document, in the order of keys."""
         with clear_errors(self._root):

@@ -170,6 +170,13 @@ class Snapshot:
             known = self._catalog.find(doc_id)
             return self._catalog.documents([known.key])[known.key] if known else None
 
+    def page(self, after: int, count: int) -> list[tuple[int, Document]]:
+        """Up to `count` documents with their keys, in the order of keys, from the first one above `after`."""
+        with self._lock:
+            keys = self._catalog.keys_above(after, count).tolist()
+            documents = self._catalog.documents(keys)
+        return [(key, documents[key]) for key in keys]
+
     def passages(self, keys: NDArray[np.int64] | None = None) -> Iterator[tuple[int, Document, str]]:
         """The live rows in order, of some documents (ascending keys) or all: row, document, and what the lenses see of it."""
         for first_row, segment, live in zip(self._first_rows.tolist(), self.segments, self.live, strict=False):

@@ -1,0 +1,178 @@
+"""The service under load: many clients while another process commits, beside a handler that takes one request at a time.
+
+    python -m benchmarks.serve --corpus debian-en.jsonl.xz --seconds 300
+
+Both hold the same collection with the same model. Queries are titles of the corpus, a different one each time. A request fails
+if it is not answered with 200 and hits.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.client import HTTPConnection, HTTPException
+from itertools import islice
+from pathlib import Path
+from time import monotonic, perf_counter
+
+import numpy as np
+
+from benchmarks.record import file_hash, record
+from trilens import Collection, Document
+from trilens.text.readers import read
+
+SERVICE = "from trilens.serve.cli import main; main()"
+# What one writes in ten minutes: a request, a search, an answer. It sees commits of others as the service does.
+PLAIN = """
+import json, sys, time
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from trilens import Collection
+from trilens.serve.render import hit_to_json
+from trilens.store.catalog import has_moved_on
+
+collection, looked = Collection.open(sys.argv[1]), 0.0
+collection.search(["warm up"], 1)
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    def log_message(self, *arguments): pass
+    def do_POST(self):
+        global looked
+        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        if time.monotonic() - looked > 0.25:
+            looked = time.monotonic()
+            if has_moved_on(collection.path, collection.snapshot.commit):
+                collection.refresh()
+        found = collection.search(asked["queries"], asked["k"])
+        answers = [{"query": query, "hits": [hit_to_json(hit) for hit in hits]} for query, hits in zip(asked["queries"], found)]
+        body = json.dumps({"answers": answers}).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.send_header("Connection", "close")  # one request at a time: a connection kept open would keep the others out
+        self.end_headers()
+        self.wfile.write(body)
+
+class Server(HTTPServer):
+    request_queue_size = 512
+
+server = Server(("127.0.0.1", 0), Handler)
+print(f"serving at http://127.0.0.1:{server.server_address[1]}/", flush=True)
+server.serve_forever()
+"""
+COMMITS = """
+import sys, time
+from trilens import Collection, Document
+
+texts = sys.stdin.read().split("\\x00")
+collection, number, deadline = Collection.open(sys.argv[1], threads=1), 0, time.monotonic() + float(sys.argv[2])
+while time.monotonic() < deadline:
+    numbers = range(number, number + 10)
+    collection.upsert(Document(f"added {n % 500}", f"{n} {texts[n % len(texts)]}") for n in numbers)
+    collection.commit()
+    number += 10
+    time.sleep(1)
+print(number)
+"""
+
+
+def main() -> None:
+    """Load both, one after the other."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--corpus", type=Path, required=True, help="JSON lines with title and text")
+    parser.add_argument("--documents", type=int, default=2_000)
+    parser.add_argument("--seconds", type=float, default=300)
+    parser.add_argument("--clients", type=int, default=32)
+    options = parser.parse_args()
+    documents = list(islice(read([options.corpus], on_bad=lambda error: None), options.documents + 1000))
+    indexed, others = documents[: options.documents], documents[options.documents :]
+    queries = [document.title or document.text[:80] for document in documents if (document.title or document.text).strip()]
+    for name, command in (("trilens serve", [SERVICE, "serve", "--port", "0", "PATH"]), ("one at a time", [PLAIN, "PATH"])):
+        with tempfile.TemporaryDirectory() as temporary:
+            path = Path(temporary) / "served.trilens"
+            with Collection.create(path) as collection:
+                collection.add(indexed)
+            arguments = [str(path) if argument == "PATH" else argument for argument in command]
+            with _served(arguments) as address, _committed(path, options.seconds, others) as commits:
+                times, failures = _load(address, queries, options.clients, options.seconds)
+        record(
+            "serve",
+            engine=name,
+            documents=len(indexed),
+            data=file_hash(options.corpus),
+            lenses=["bm25", "dense"],
+            clients=options.clients,
+            seconds=options.seconds,
+            committed_meanwhile=commits[0],
+            requests=len(times),
+            failed=failures,
+            per_second=round(len(times) / options.seconds, 1),
+            ms_p50=round(1000 * float(np.percentile(times, 50)), 1),
+            ms_p95=round(1000 * float(np.percentile(times, 95)), 1),
+        )
+
+
+@contextmanager
+def _served(arguments: list[str]) -> Iterator[tuple[str, int]]:
+    with subprocess.Popen([sys.executable, "-c", *arguments], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        host, _, port = process.stdout.readline().split()[2].removeprefix("http://").rstrip("/").partition(":")
+        try:
+            yield host, int(port)
+        finally:
+            process.terminate()
+
+
+@contextmanager
+def _committed(path: Path, seconds: float, documents: list[Document]) -> Iterator[list[int]]:
+    """Another process that adds and replaces documents all the time; the list holds how many when it has ended."""
+    counted: list[int] = []
+    command = [sys.executable, "-c", COMMITS, str(path), str(seconds)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdin is not None and process.stdout is not None
+        process.stdin.write("\0".join(document.text[:2000] for document in documents))
+        process.stdin.close()
+        yield counted
+        counted.append(int(process.stdout.read()))
+
+
+def _load(address: tuple[str, int], queries: list[str], clients: int, seconds: float) -> tuple[list[float], int]:
+    """The time of every request that was answered, and how many were not."""
+    times: list[float] = []
+    failures: list[str] = []
+    deadline = monotonic() + seconds
+
+    def ask(client: int) -> None:
+        connection = HTTPConnection(*address, timeout=120)
+        number = client
+        path = "/api/v1/collections/served/search"
+        while monotonic() < deadline:
+            body = json.dumps({"queries": [queries[number % len(queries)]], "k": 10})
+            number += clients
+            started = perf_counter()
+            try:
+                connection.request("POST", path, body, {"Content-Type": "application/json"})
+                answer = connection.getresponse()
+                content = answer.read()
+                if answer.status != 200 or not json.loads(content)["answers"][0]["hits"]:
+                    failures.append(content.decode()[:200])
+            except (OSError, HTTPException) as error:
+                failures.append(repr(error))
+                connection.close()
+            times.append(perf_counter() - started)
+
+    threads = [threading.Thread(target=ask, args=(client,)) for client in range(clients)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for failure in failures[:5]:
+        print(failure, file=sys.stderr)
+    return times, len(failures)
+
+
+if __name__ == "__main__":
+    main()

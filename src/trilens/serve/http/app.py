@@ -1,0 +1,66 @@
+"""The application: routes, guards and pages put together."""
+
+from collections.abc import AsyncIterator
+from collections.abc import Collection as Container
+from contextlib import asynccontextmanager
+from importlib.resources import files
+from pathlib import Path
+
+from fastapi import APIRouter, FastAPI
+from fastapi.responses import FileResponse
+from starlette.middleware.cors import CORSMiddleware
+
+from trilens import __version__
+from trilens.serve.http import documents, encoding, searching, status
+from trilens.serve.http.failures import POSSIBLE, add_handlers
+from trilens.serve.http.guard import PREFIX, Guard, Measured
+from trilens.serve.http.service import Service
+
+KINDS = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
+
+
+def make_app(service: Service, hosts: Container[str] = (), origins: list[str] | None = None) -> FastAPI:
+    """The application of a service. `hosts` are the names that it answers to (none: any), `origins` whose pages may call it."""
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        yield
+        service.close()
+
+    app = FastAPI(
+        title="trilens",
+        version=__version__,
+        description="Search collections through several lenses, and see why each document was found.",
+        docs_url=None,
+        redoc_url=None,
+        lifespan=lifespan,
+    )
+    app.state.service = service
+    add_handlers(app)
+    api = APIRouter(prefix=PREFIX, responses=POSSIBLE)
+    for part in (status, searching, documents, encoding):
+        api.include_router(part.router)
+    app.include_router(api)
+    app.include_router(_pages())
+    if origins:
+        app.add_middleware(CORSMiddleware, allow_origins=origins, allow_methods=["*"], allow_headers=["*"])
+    app.add_middleware(Guard, limits=service.limits, hosts=hosts)
+    app.add_middleware(Measured, metrics=service.metrics)
+    return app
+
+
+def _pages() -> APIRouter:
+    """The web page and what it is made of. Only files that are there at the start are ever sent."""
+    home = Path(str(files("trilens.serve") / "web"))
+    router = APIRouter(include_in_schema=False)
+    addresses = {"/": home / "index.html", "/docs": home / "docs.html"}
+    addresses |= {f"/web/{file.name}": file for file in sorted(home.iterdir()) if file.suffix in KINDS}
+
+    def serve(address: str, file: Path) -> None:
+        @router.api_route(address, methods=["GET", "HEAD"])
+        async def page() -> FileResponse:
+            return FileResponse(file, media_type=KINDS[file.suffix], headers={"Cache-Control": "no-cache"})
+
+    for address, file in addresses.items():
+        serve(address, file)
+    return router

@@ -1,0 +1,119 @@
+"""Routes that look into a collection: search, explain, disentangle."""
+
+import json
+from functools import partial
+from time import perf_counter
+
+from fastapi import APIRouter, Depends
+
+from trilens.explain.disentangle import disentangle
+from trilens.index.multi_params import MultiParams
+from trilens.index.sparse_params import SparseParams
+from trilens.search.hits import Hit
+from trilens.serve.http import messages
+from trilens.serve.http.failures import Refused, absent
+from trilens.serve.http.limits import Limits
+from trilens.serve.http.served import Settings
+from trilens.serve.http.service import Named, Served, may_read
+from trilens.text.document import require_utf8
+
+router = APIRouter(tags=["search"], dependencies=[Depends(may_read)])
+
+
+@router.post("/collections/{name}/search")
+async def search(asked: messages.SearchAsked, served: Named, service: Served) -> messages.Answers:
+    """The best documents of each query, through one lens or several."""
+    started = perf_counter()
+    require_queries(asked.queries, service.limits)
+    if asked.k > service.limits.k:
+        raise Refused(413, f"k is {asked.k}; expected at most {service.limits.k}")
+    settings = Settings(
+        k=asked.k,
+        lenses=tuple(asked.lenses) if asked.lenses else None,
+        where=json.dumps(asked.filter or {}, sort_keys=True),
+        exact=asked.exact,
+        fusion=asked.fusion,
+        rerank=asked.rerank,
+        params=lens_params(asked.params),
+    )
+    found = await served.search(settings, asked.queries)
+    answers = [
+        messages.Answer(query=query, hits=[to_message(hit) for hit in one.hits])
+        for query, one in zip(asked.queries, found, strict=True)
+    ]
+    took_ms = round(1000 * (perf_counter() - started), 3)
+    return messages.Answers(collection=served.name, commit=found[-1].commit, took_ms=took_ms, answers=answers)
+
+
+@router.post("/collections/{name}/explain")
+async def explain(asked: messages.ExplainAsked, served: Named, service: Served) -> messages.Explanations:
+    """Why documents got their scores: parts that add up to them, with the places in the text that made them."""
+    require_queries([asked.query], service.limits)
+    if len(asked.doc_ids) > service.limits.explained:
+        given, most = len(asked.doc_ids), service.limits.explained
+        raise Refused(413, f"{given:,} documents were named; expected at most {most:,}: name them in parts")
+    params = dict(lens_params(asked.params))
+
+    def explain_one(doc_id: str) -> messages.Explanation:
+        if served.current().key(doc_id) is None:
+            raise absent(doc_id, served.name)
+        found = served.collection.explain(
+            asked.query, doc_id, asked.lenses, where=asked.filter, params=params, fusion=asked.fusion
+        )
+        return messages.Explanation.model_validate(found.to_json())
+
+    # One after the other, so that searches of others get their turn in between.
+    found = [await served.call(partial(explain_one, doc_id)) for doc_id in asked.doc_ids]
+    return messages.Explanations(explanations=found)
+
+
+@router.post("/collections/{name}/disentangle")
+async def words(asked: messages.DisentangleAsked, served: Named, service: Served) -> messages.Words:
+    """The words that a text activates in the collection's model, heaviest first."""
+    require_queries([asked.text], service.limits)
+    found = await served.call(lambda: disentangle(served.encoder, asked.text, asked.side, asked.top))
+    return messages.Words(
+        text=asked.text, words=[messages.Word(word=word.word, weight=word.weight, own=word.own) for word in found]
+    )
+
+
+def require_queries(queries: list[str], limits: Limits) -> None:
+    """Refuse what cannot be searched, before it shares a batch with others."""
+    if len(queries) > limits.queries:
+        raise Refused(413, f"{len(queries):,} queries were sent; expected at most {limits.queries:,}: send them in parts")
+    for number, query in enumerate(queries, start=1):
+        if len(query) > limits.query_characters:
+            raise Refused(
+                413, f"query {number} has {len(query):,} characters; expected at most {limits.query_characters:,}: shorten it"
+            )
+        require_utf8(f"query {number}", query)
+        if not query.strip():
+            raise Refused(400, f"query {number} is empty; expected some text")
+
+
+def lens_params(asked: messages.LensSettings) -> tuple[tuple[str, MultiParams | SparseParams], ...]:
+    """The settings of single lenses, as the lenses take them."""
+    found: list[tuple[str, MultiParams | SparseParams]] = []
+    if asked.multi:
+        found.append(("multi", MultiParams(**asked.multi.model_dump())))
+    for name, said in (("sparse", asked.sparse), ("tokens", asked.tokens), ("lexical", asked.lexical)):
+        if said:
+            found.append((name, SparseParams(**said.model_dump())))
+    return tuple(found)
+
+
+def to_message(hit: Hit) -> messages.Hit:
+    """A hit as it is sent."""
+    return messages.Hit(
+        doc_id=hit.doc_id,
+        rank=hit.rank,
+        score=hit.score,
+        by_lens={
+            name: messages.LensScore(score=seen.score, rank=seen.rank, contribution=seen.contribution)
+            for name, seen in hit.by_lens.items()
+        },
+        title=hit.document.title,
+        text=hit.passage,
+        passage=messages.Passage(start=hit.start, end=hit.end),
+        metadata=dict(hit.document.metadata),
+    )

@@ -1,0 +1,208 @@
+"""The web page as people use it, in a real browser."""
+
+import json
+import re
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+pytest.importorskip("playwright.sync_api", reason="the tests of the page need playwright")
+
+from playwright.sync_api import Browser, Page, expect
+
+from ..serve.http.running import WRITE_KEY, Running, make_collection, running
+from .conftest import ARTIFACTS
+
+QUESTION = "remove a folder and everything inside it"
+
+
+def ask(page: Page, question: str = QUESTION, **more: str) -> None:
+    page.goto("/")
+    page.get_by_label("Search the collection").fill(question)
+    page.keyboard.press("Enter")
+    expect(page.locator(".hit .title").first).to_be_visible()
+
+
+def said(page: Page) -> dict[str, list[str]]:
+    return parse_qs(urlsplit(page.url).query)
+
+
+def titles(page: Page) -> list[str]:
+    return page.locator(".hit .title").all_inner_texts()
+
+
+def test_a_search_shows_documents_with_what_each_lens_gave(page: Page) -> None:
+    page.goto("/")
+    expect(page.get_by_role("heading", name="Search through several lenses.")).to_be_visible()
+    expect(page.locator(".about li")).to_have_count(4)
+    ask(page)
+    first = page.locator(".hit").first
+    expect(first).to_contain_text("shutil.rmtree")
+    expect(first.locator(".stack .part")).to_have_count(4)
+    expect(page.get_by_role("status")).to_contain_text(re.compile(r"\d+ documents in [\d.]+ ms"))
+    expect(first.locator("mark").first).to_be_visible()
+    assert said(page)["q"] == [QUESTION]
+
+
+def test_lenses_are_switched_and_the_last_stays(page: Page) -> None:
+    ask(page, "square root")
+    for lens in ("dense", "sparse", "multi"):
+        page.get_by_role("button", name=lens, exact=True).click()
+        expect(page.get_by_role("button", name=lens, exact=True)).to_have_attribute("aria-pressed", "false")
+    assert said(page)["lens"] == ["bm25"]
+    expect(page.locator(".hit")).to_have_count(1)
+    page.get_by_role("button", name="bm25", exact=True).click()
+    assert said(page)["lens"] == ["bm25"]
+
+
+def test_side_by_side_has_a_column_for_each_lens(page: Page) -> None:
+    ask(page)
+    page.get_by_text("Side by side").click()
+    expect(page.locator(".column")).to_have_count(4)
+    expect(page.locator(".column").nth(1)).to_have_attribute("aria-label", "Lens dense")
+    assert said(page)["view"] == ["side"]
+    page.locator(".column").nth(1).locator(".title").first.click()
+    expect(page.get_by_role("tab", name="dense")).to_have_attribute("aria-selected", "true")
+
+
+def test_an_explanation_opens_with_parts_that_add_up_and_closes(page: Page) -> None:
+    ask(page)
+    page.locator(".hit .title").first.click()
+    panel = page.locator("#panel")
+    expect(panel.locator(".bars li")).to_have_count(4)
+    total = float(panel.locator(".total b").inner_text())
+    parts = [float(text) for text in panel.locator(".bars .value").all_inner_texts()]
+    assert sum(parts) == pytest.approx(total, abs=0.0005)
+    panel.get_by_role("tab", name="multi").click()
+    expect(panel.locator("canvas")).to_be_visible()
+    panel.get_by_role("tab", name="bm25").click()
+    expect(panel.locator(".passage mark").first).to_be_visible()
+    expect(panel.locator(".cloud li").first).to_be_visible()
+    assert said(page)["doc"] == ["rmtree"]
+    page.keyboard.press("Escape")
+    expect(panel).to_be_hidden()
+    expect(page.locator(".hit .title").first).to_be_focused()
+
+
+def test_filters_exclude_and_can_be_removed(page: Page) -> None:
+    ask(page, "directory")
+    before = len(titles(page))
+    page.get_by_role("button", name="Filters").click()
+    page.get_by_label("Field").fill("year")
+    page.get_by_label("Operator").select_option("$gte")
+    page.get_by_label("Value").fill("2021")
+    page.get_by_role("button", name="Apply").click()
+    expect(page.get_by_role("button", name="Filters · 1")).to_be_visible()
+    expect(page.get_by_text("os.rmdir")).to_have_count(0)
+    assert json.loads(said(page)["filter"][0]) == [["year", "$gte", "2021"]]
+    page.get_by_label("Value").fill("3000")
+    page.get_by_role("button", name="Apply").click()
+    expect(page.get_by_role("heading", name="Nothing found")).to_be_visible()
+    page.get_by_role("button", name="Remove the filters").click()
+    expect(page.locator(".hit")).to_have_count(before)
+
+
+def test_back_and_forward_go_through_what_was_shown(page: Page) -> None:
+    ask(page, "square root")
+    first = titles(page)
+    page.get_by_label("Search the collection").fill("wait for threads")
+    page.keyboard.press("Enter")
+    expect(page.locator(".hit .title").first).to_have_text("threading.Barrier")
+    page.locator(".hit .title").first.click()
+    expect(page.locator("#panel")).to_be_visible()
+    page.go_back()
+    expect(page.locator("#panel")).to_be_hidden()
+    page.go_back()
+    expect(page.get_by_label("Search the collection")).to_have_value("square root")
+    expect(page.locator(".hit .title").first).to_have_text(first[0])
+    page.go_forward()
+    expect(page.locator(".hit .title").first).to_have_text("threading.Barrier")
+
+
+def test_an_address_can_be_shared(page: Page) -> None:
+    page.goto("/?q=delete+a+directory&lens=bm25,dense&view=side&doc=rmdir")
+    expect(page.locator(".column")).to_have_count(2)
+    expect(page.locator("#panel h2")).to_have_text("os.rmdir")
+    expect(page.locator("#panel").get_by_role("tab")).to_have_count(3)
+
+
+def test_the_keyboard_is_enough(page: Page) -> None:
+    ask(page)
+    page.keyboard.press("ArrowDown")
+    expect(page.locator(".hit .title").nth(0)).to_be_focused()
+    page.keyboard.press("ArrowDown")
+    expect(page.locator(".hit .title").nth(1)).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.locator("#panel .bars")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.locator(".hit .title").nth(1)).to_be_focused()
+    page.keyboard.press("/")
+    expect(page.get_by_label("Search the collection")).to_be_focused()
+
+
+def test_errors_are_shown_and_can_be_tried_again(page: Page) -> None:
+    page.goto("/")
+    page.route("**/search", lambda route: route.fulfill(status=200, body="{}") if False else route.abort())
+    page.get_by_label("Search the collection").fill("x")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="No answer")).to_be_visible()
+    page.unroute("**/search")
+    page.get_by_role("button", name="Try again").click()
+    expect(page.locator(".hit").first).to_be_visible()
+
+
+EVIL = "<img src=x onerror=document.title='owned'><script>document.title='owned'</script>"
+
+
+def test_documents_cannot_run_code(browser: Browser, tmp_path: Any) -> None:
+    from trilens import Collection, Document
+
+    path = make_collection(tmp_path / "evil.trilens", ("bm25",))
+    with Collection.open(path) as collection:
+        collection.upsert([Document(f"evil {EVIL} 😀", f"😀 evil 😀 words {EVIL}", title=EVIL, metadata={EVIL: EVIL})])
+    with running(path, TRILENS_READ_KEYS=WRITE_KEY) as service:
+        page = browser.new_page(base_url=service.address)
+        page.goto("/?q=evil+words")
+        page.get_by_label("Key").fill(WRITE_KEY)
+        page.get_by_role("button", name="Use it").click()
+        expect(page.locator(".hit .title")).to_have_text(EVIL)
+        expect(page.locator(".hit mark").first).to_have_text("evil")
+        page.locator(".hit .title").click()
+        expect(page.locator("#panel .passage mark").first).to_have_text("evil")
+        assert page.title() == "evil words · trilens"
+        assert page.locator("main img, main script").count() == 0
+        page.close()
+
+
+def test_the_reference_is_complete(page: Page) -> None:
+    page.goto("/docs")
+    expect(page.get_by_text("/api/v1/collections/{name}/search")).to_be_visible()
+    expect(page.locator("#Answers")).to_be_visible()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(("device", "width", "height"), [("desktop", 1280, 860), ("phone", 390, 844)])
+def test_pictures(browser: Browser, served: Running, scheme: Any, device: str, width: int, height: int) -> None:
+    """Nothing is wider than the screen; the pictures are for people to look at."""
+    ARTIFACTS.mkdir(exist_ok=True)
+    context = browser.new_context(base_url=served.address, viewport={"width": width, "height": height}, color_scheme=scheme)
+    page = context.new_page()
+    views = {
+        "welcome": ("/", ".about"),
+        "fused": ("/?q=remove+a+folder+and+everything+inside+it", ".hit mark"),
+        "side": ("/?q=remove+a+folder+and+everything+inside+it&view=side&lens=bm25,dense,multi", ".hit mark"),
+        "explained": ("/?q=remove+a+folder+and+everything+inside+it&doc=rmtree", ".cloud li"),
+        "nothing": ('/?q=directory&filter=[["year","$gt","3000"]]', ".message"),
+    }
+    for name, (address, ready) in views.items():
+        page.goto(address)
+        expect(page.locator(ready).first).to_be_visible()
+        page.wait_for_load_state("networkidle")
+        page.screenshot(path=ARTIFACTS / f"{name}-{device}-{scheme}.png")
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, name
+    page.goto(views["explained"][0] + "&lens=multi,bm25")
+    page.get_by_role("tab", name="multi").click()
+    page.locator("canvas").scroll_into_view_if_needed()
+    page.screenshot(path=ARTIFACTS / f"alignment-{device}-{scheme}.png")
+    context.close()

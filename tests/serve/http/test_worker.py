@@ -1,0 +1,121 @@
+"""The worker: batches, fairness, deadlines; a search that is slow on purpose lets requests pile up."""
+
+from collections.abc import Sequence
+from threading import Event
+from time import monotonic
+
+import pytest
+
+pytest.importorskip("fastapi")
+
+from trilens.errors import BadInput
+from trilens.serve.http.failures import Refused
+from trilens.serve.http.worker import MOST_AT_ONCE, SHARE, Worker
+
+SOON = 30.0
+
+
+class Blocked:
+    """Searches that note what they were asked together, and wait until they may go on."""
+
+    def __init__(self, waiting: int = 1000) -> None:
+        self.batches: list[tuple[object, list[str]]] = []
+        self.gate = Event()
+        self.busy = Event()
+        self.sizes: list[int] = []
+        self.worker: Worker[str] = Worker("test", self.search, self.sizes.append, waiting)
+        self.first = self.worker.call(self.block, monotonic() + SOON)
+        self.busy.wait()
+
+    def block(self) -> None:
+        self.busy.set()
+        self.gate.wait()
+
+    def search(self, settings: object, queries: list[str]) -> Sequence[str]:
+        self.batches.append((settings, queries))
+        if "bad" in queries:
+            raise BadInput("bad query")
+        if "broken" in queries:
+            raise ZeroDivisionError
+        return [query.upper() for query in queries]
+
+    def open(self) -> None:
+        self.gate.set()
+        self.worker.close()
+
+
+def later() -> float:
+    return monotonic() + SOON
+
+
+def test_what_waits_is_searched_together_and_answered_apart() -> None:
+    blocked = Blocked()
+    futures = [blocked.worker.search("same", [f"q{n}", f"r{n}"], later()) for n in range(5)]
+    other = blocked.worker.search("other", ["x"], later())
+    blocked.open()
+    assert [future.result() for future in futures] == [[f"Q{n}", f"R{n}"] for n in range(5)]
+    assert other.result() == ["X"]
+    assert [settings for settings, _ in blocked.batches] == ["same", "other"]
+    assert blocked.sizes == [10, 1]
+
+
+def test_who_waited_longest_comes_first_and_nobody_takes_it_all() -> None:
+    blocked = Blocked()
+    many = blocked.worker.search("same", [f"m{n}" for n in range(3 * MOST_AT_ONCE)], later())
+    one = blocked.worker.search("other", ["x"], later())
+    few = blocked.worker.search("same", ["few"], later())
+    blocked.open()
+    assert many.result() == [f"M{n}" for n in range(3 * MOST_AT_ONCE)]
+    assert (one.result(), few.result()) == (["X"], ["FEW"])
+    first, second, third, *_ = blocked.batches
+    assert first == ("same", [*(f"m{n}" for n in range(SHARE)), "few"])
+    assert second == ("other", ["x"])
+    assert third[1] == [f"m{n}" for n in range(SHARE, 2 * SHARE)]
+
+
+def test_one_bad_query_spoils_no_other() -> None:
+    blocked = Blocked()
+    futures = [blocked.worker.search("same", [query], later()) for query in ("a", "bad", "b")]
+    blocked.open()
+    assert futures[0].result() == ["A"]
+    assert isinstance(futures[1].exception(), BadInput)
+    assert futures[2].result() == ["B"]
+
+
+def test_the_thread_survives_what_it_does_not_expect() -> None:
+    blocked = Blocked()
+    broken = blocked.worker.search("same", ["broken"], later())
+    blocked.gate.set()
+    assert isinstance(broken.exception(), ZeroDivisionError)
+    assert blocked.worker.search("same", ["a"], later()).result() == ["A"]
+    blocked.worker.close()
+
+
+def test_what_waited_too_long_is_not_searched() -> None:
+    blocked = Blocked()
+    late = blocked.worker.search("same", ["late"], monotonic() - 1)
+    gone = blocked.worker.search("same", ["gone"], later())
+    assert gone.cancel()
+    kept = blocked.worker.search("same", ["kept"], later())
+    blocked.open()
+    assert kept.result() == ["KEPT"]
+    error = late.exception()
+    assert isinstance(error, Refused) and error.status == 504
+    assert blocked.batches == [("same", ["kept"])]
+
+
+def test_too_many_are_sent_away_and_the_count_is_kept() -> None:
+    blocked = Blocked(waiting=3)
+    futures = [blocked.worker.search("same", [f"q{n}"], later()) for n in range(3)]
+    with pytest.raises(Refused) as refused:
+        blocked.worker.search("same", ["more"], later())
+    assert refused.value.status == 503
+    blocked.gate.set()
+    assert [future.result() for future in futures] == [["Q0"], ["Q1"], ["Q2"]]
+    for _ in range(10):
+        broken = blocked.worker.search("same", ["broken"] * (SHARE + 1), later())
+        assert isinstance(broken.exception(), ZeroDivisionError)
+    assert blocked.worker.search("same", ["again"], later()).result() == ["AGAIN"]
+    blocked.worker.close()
+    with pytest.raises(Refused, match="shutting down"):
+        blocked.worker.search("same", ["x"], later())
