@@ -1,0 +1,91 @@
+"""Every recipe and its variants, run as documented; measures before and after on questions held out of training.
+
+    python -m benchmarks.recipes --data /data/squad-retrieval --backbone /models/minilm --teacher /models/mpnet
+
+Needs `pip install trilens[train]`. Runs are kept in `--to`; one that was stopped goes on, one that is finished is not repeated.
+`--only` names some of the variants. An ablation differs from its recipe by one setting.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from benchmarks.record import file_hash, record, rows
+
+ROOT = Path(__file__).parent.parent
+IN_BATCH = 'objectives=[{"kind": "late", "mean": true, "temperature": 0.05}]'
+# Each variant: its recipe, and what is set otherwise.
+VARIANTS: dict[str, tuple[str, list[str]]] = {
+    "simple": ("simple", []),
+    "dpr": ("dpr", []),
+    "dpr without hard negatives": ("dpr", ["negatives.count=0"]),
+    "dpr, refreshed negatives": ("dpr", ["negatives.source=refresh", "negatives.every=50", "negatives.skip=5"]),
+    "vdr": ("vdr", []),
+    "vdr without the mask": ("vdr", ["objectives.0.mask_weight=0"]),
+    "vdr, two terms": ("vdr", ["objectives.0.semi_parametric=false"]),
+    "vdr, negatives from bags": ("vdr", ["negatives.source=bag"]),
+    "colbert": ("colbert", []),
+    "colbert without a teacher": (
+        "colbert",
+        ["teacher=null", IN_BATCH],
+    ),
+    "xtr": ("xtr", []),
+    "xtr's twin by MaxSim": ("xtr", ["objectives.0.top=null", "objectives.0.mean=true"]),
+    "m3": ("m3", []),
+    "m3 without self-distillation": ("m3", ["objectives.0.distil_after=null"]),
+    "retromae": ("retromae", []),
+}
+
+
+def run(name: str, options: argparse.Namespace) -> dict[str, Any]:
+    """Train one variant; what it measured."""
+    recipe, changes = VARIANTS[name]
+    folder = options.to / name.replace(" ", "-").replace(",", "").replace("'", "")
+    given = [
+        f"model.backbone={options.backbone}",
+        f"data.sources.0.path={options.data / 'train.dpr.jsonl'}",
+        f"data.sources.0.corpus={options.data / 'corpus.jsonl'}",
+    ]
+    if recipe == "colbert" and "teacher=null" not in changes:
+        given.append(f"teacher.model={options.teacher}")
+    command = [sys.executable, "-m", "trilens", "train", str(ROOT / "recipes" / f"{recipe}.yaml"), "--to", str(folder)]
+    for change in [*given, *changes, *options.set]:
+        command += ["--set", change]
+    if subprocess.run(command, check=False).returncode:
+        sys.exit(f"{name} failed; see above. What was finished is recorded")
+    found: dict[str, Any] = json.loads((folder / "result.json").read_text(encoding="utf-8"))
+    return found
+
+
+def main() -> None:
+    """Run what is not recorded yet."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, required=True, help="folder with train.dpr.jsonl and corpus.jsonl")
+    parser.add_argument("--backbone", required=True, help="the model that all recipes start from")
+    parser.add_argument("--teacher", required=True, help="the model that colbert learns from")
+    parser.add_argument("--to", type=Path, default=Path("runs/recipes"), help="folder of the runs")
+    parser.add_argument("--only", nargs="+", choices=VARIANTS, default=list(VARIANTS))
+    parser.add_argument("--set", nargs="*", default=[], help="settings for all of them, to try the script")
+    options = parser.parse_args()
+    data = file_hash(options.data / "train.dpr.jsonl")
+    done = {row["variant"] for row in rows("recipes") if row["settings"] == options.set} if recorded() else set()
+    for name in options.only:
+        if name not in done:
+            found = run(name, options)
+            facts = {key: found[key] for key in ("steps", "best_step", "seconds", "before", "after")}
+            backbone = Path(options.backbone).name
+            record(
+                "recipes", variant=name, recipe=VARIANTS[name][0], data=data, backbone=backbone, settings=options.set, **facts
+            )
+
+
+def recorded() -> bool:
+    """Whether there are results at all."""
+    return (ROOT / "benchmarks" / "results" / "recipes.jsonl").exists()
+
+
+if __name__ == "__main__":
+    main()
