@@ -13,10 +13,12 @@ from trilens.explain.disentangle import Word, disentangle
 from trilens.explain.explain import explain
 from trilens.explain.explanation import Explanation
 from trilens.index.multi_params import MultiParams
-from trilens.search.fusion import Fusion
+from trilens.search.expansion import Feedback, parse_feedback
+from trilens.search.fusion import Candidates, Fusion
 from trilens.search.hits import Hit
+from trilens.search.hyde import Hyde
 from trilens.search.recipes import choose_lenses, fit_recipe, parse_fusion
-from trilens.search.searcher import Plan, search
+from trilens.search.searcher import Plan, candidates, search
 from trilens.store.catalog import Catalog
 from trilens.store.check import BytesDone, Report, check_collection
 from trilens.store.config import CollectionConfig
@@ -24,7 +26,7 @@ from trilens.store.failures import clear_errors
 from trilens.store.folders import FOLDER
 from trilens.store.lenses import Lenses, ModelEncoder
 from trilens.store.schema import FILE_NAME, FolderRecord
-from trilens.store.snapshot import Snapshot
+from trilens.store.snapshot import Snapshot, tuned_name
 from trilens.store.writer import Changes, DocumentsDone, Writer, no_report
 from trilens.text.document import Document, require_utf8
 
@@ -110,7 +112,9 @@ class Collection:
         exact: bool = False,
         rerank: str | None = None,
         params: Mapping[str, Any] | None = None,
-        fusion: Fusion | str | None = None,
+        fusion: Fusion | str | Mapping[str, Any] | None = None,
+        expand: Feedback | str | None = None,
+        hyde: Hyde | None = None,
     ) -> list[list[Hit]]:
         """The best k documents of each query, through all lenses unless some are named.
 
@@ -118,10 +122,26 @@ class Collection:
         tuned for these lenses, else by reciprocal rank. `where` is a metadata filter. `exact` leaves
         out every approximation that a lens makes to be fast. `rerank` names a lens that orders what the others found; one
         that the collection does not hold is made for the candidates alone, if its model was chosen with that head.
-        `params` are settings of this one search by lens, such as {"multi": MultiParams(probes=64)}.
+        `params` are settings of this one search by lens, such as {"multi": MultiParams(probes=64)}. `expand` adds terms of the
+        best passages to the query, "on" or such as "docs=10,terms=20"; `hyde` a passage that a language model writes.
         """
         names, chosen = self._fusion(lenses, fusion)
-        return search(self.snapshot, self._lenses, queries, k, names, where, exact, rerank, params, chosen)
+        more = (where, exact, rerank, params, chosen, _feedback(expand), hyde)
+        return search(self.snapshot, self._lenses, queries, k, names, *more)
+
+    def candidates(
+        self, queries: Sequence[str], lenses: Sequence[str], depth: int = 100
+    ) -> list[tuple[dict[str, Candidates], dict[int, str]]]:
+        """What lenses say of the union of what each returns for a query, ready to be fused in any way, and doc_ids by key."""
+        plan = Plan(lenses, depth, fusion=Fusion("weighted", depth=depth))
+        return candidates(self.snapshot, self._lenses, queries, plan)
+
+    def save_tuned(self, lenses: Sequence[str], record: Mapping[str, Any] | None) -> None:
+        """Let searches through these lenses use `record["fusion"]`; None forgets it. Commits, with all changes so far."""
+        if record is not None:
+            parse_fusion(record["fusion"]).require_lenses(lenses)
+        self._writing(no_report).set_tuned(tuned_name(lenses), record)
+        self.commit()
 
     def align(self, query: str, doc_id: str, params: MultiParams | None = None) -> Alignment | None:
         """Why the multi lens gives a document its score: the alignment of its best passage; None if it has no tokens.
@@ -138,15 +158,18 @@ class Collection:
         *,
         where: Mapping[str, Any] | None = None,
         params: Mapping[str, Any] | None = None,
-        fusion: Fusion | str | None = None,
+        fusion: Fusion | str | Mapping[str, Any] | None = None,
+        expand: Feedback | str | None = None,
+        hyde: Hyde | None = None,
     ) -> Explanation:
         """Why a document gets its score through a lens, or the fusion of several (None: as `search` would choose).
 
-        The parts of an explanation add up to the score; see `Explanation`. `where`, `params` and `fusion` are those of the
-        search to be explained.
+        The parts of an explanation add up to the score; see `Explanation`. The other arguments are those
+        of the search to be explained.
         """
         names, chosen = self._fusion([lens] if isinstance(lens, str) else lens, fusion)
-        plan = Plan(names, EXPLAINED_K, where, params=params, fusion=chosen)
+        names = [chosen.rerank] if chosen.rerank else names  # that lens alone decides
+        plan = Plan(names, EXPLAINED_K, where, params=params, fusion=chosen, feedback=_feedback(expand), hyde=hyde)
         return explain(self.snapshot, self._lenses, query, _require_id(doc_id), plan)
 
     def disentangle(self, text: str, *, passage: bool = False, top: int | None = None) -> list[Word]:
@@ -245,6 +268,7 @@ class Collection:
             "segment_bytes": {
                 name: sum(file.bytes for file in files if file.path.startswith(f"{name}/")) for name in ["rows", *self.lenses]
             },
+            "tuned": snapshot.tuned,
             "figures": {name: found for name, found in figures.items() if found},
             "config": self.config.model_dump(mode="json"),
         }
@@ -266,12 +290,17 @@ class Collection:
         finally:
             self.close()
 
-    def _fusion(self, lenses: Sequence[str] | None, fusion: Fusion | str | None) -> tuple[Sequence[str], Fusion]:
+    def _fusion(
+        self, lenses: Sequence[str] | None, fusion: Fusion | str | Mapping[str, Any] | None
+    ) -> tuple[Sequence[str], Fusion]:
         """The lenses of a search and how they are fused."""
-        said = parse_fusion(fusion) if isinstance(fusion, str) else fusion
+        said = fusion if fusion is None or isinstance(fusion, Fusion) else parse_fusion(fusion)
         if said:
             said = fit_recipe(said, self.lenses)
         names = choose_lenses(said, lenses, self.lenses)
+        if said is None and not isinstance(names, str) and len(names) > 1:
+            record = self.snapshot.tuned.get(tuned_name(map(str, names)))
+            said = parse_fusion(record["fusion"]) if record else None
         return names, said or Fusion()
 
     def _writing(self, report: DocumentsDone) -> Writer:
@@ -298,6 +327,10 @@ def _foreign(root: Path) -> Iterable[Path]:
     """What is in a folder besides the remains of a creation that was interrupted."""
     ours = (FOLDER, f"{FILE_NAME}.new", f"{FILE_NAME}.new-wal", f"{FILE_NAME}.new-shm")
     return (path for path in root.iterdir() if path.name not in ours)
+
+
+def _feedback(expand: Feedback | str | None) -> Feedback | None:
+    return parse_feedback(expand) if isinstance(expand, str) else expand
 
 
 def _require_id(doc_id: str) -> str:

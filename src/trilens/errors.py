@@ -43,3 +43,7 @@ class CollectionReadOnly(CollectionError):
 
 class UnknownFormat(CollectionError):
     """The collection was written by a version of trilens that this one does not know."""
+
+
+class ServiceFailed(TrilensError):
+    """Another service, which the user named, did not answer as expected."""

@@ -103,7 +103,7 @@ def test_what_cannot_be_scored_counts_as_the_lowest() -> None:
 
 def test_a_lens_that_says_nothing_gives_nothing() -> None:
     for policy in ("weighted", "minmax", "zscore", "rrf"):
-        fused = fuse(Fusion(policy), {"bm25": Candidates({}), "dense": Candidates({4: 1.0, 5: 1.0})})  # type: ignore[arg-type]
+        fused = fuse(Fusion(policy), {"bm25": Candidates({}), "dense": Candidates({4: 1.0, 5: 1.0})})
         assert [one.key for one in fused] == [4, 5]
         assert all(list(one.by_lens) == ["dense"] for one in fused)
 

@@ -56,6 +56,9 @@ def test_the_lenses_of_a_search() -> None:
     assert choose_lenses(parse_fusion("rrf"), None, ["bm25", "dense"]) == ["bm25", "dense"]
     assert choose_lenses(parse_fusion("dense+sparse"), None, ["bm25", "dense", "lexical"]) == ["dense", "lexical"]
     assert choose_lenses(parse_fusion("dense+sparse"), ["bm25"], ["bm25", "dense"]) == ["bm25"]
+    assert choose_lenses(parse_fusion("rerank-multi"), None, ["bm25", "dense", "multi"]) == ["dense"]
+    with pytest.raises(BadInput, match="names one lens"):
+        choose_lenses(parse_fusion("rrf:bm25=2"), None, ["bm25", "dense"])
 
 
 @given(FUSIONS)

@@ -181,7 +181,8 @@ class _Loaded:
     def states(self, rows: Rows) -> NDArray[np.float32]:
         """The states (tokens, hidden) of a single text."""
         (found,) = self._encoder([STATES], _inputs(rows, np.zeros(1, np.int64)))
-        return found[0]
+        states: NDArray[np.float32] = found[0]
+        return states
 
     @property
     def _run_vocabulary(self) -> "Run":

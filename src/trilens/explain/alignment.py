@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from trilens.encode.encoder import Encoded
 from trilens.encode.reading import ReadTokens
-from trilens.explain.explanation import Explanation, Matrix, Part, Span
+from trilens.explain.explanation import Explanation, Matrix, Part, Span, with_rest
 from trilens.explain.subject import Subject, subject_of
 from trilens.index.multi import MultiLens
 from trilens.index.multi_params import MultiParams, Settings
@@ -19,7 +19,6 @@ from trilens.store.snapshot import Snapshot
 
 Floats = NDArray[np.float32]
 
-NOTHING = 1e-7
 SHOWN = 10  # the k of a search that nobody says more about
 
 
@@ -90,11 +89,9 @@ def explain_alignment(subject: Subject) -> Explanation:
                 doc_spans=(span,) if span else (),
             )
         )
-    rest = subject.score - sum(part.score for part in parts)
-    if abs(rest) > NOTHING:
-        parts.append(Part("rounding", rest, "rest"))
     matrix = Matrix(found.query_tokens, found.doc_tokens, found.similarities, found.query_spans, found.doc_spans)
-    return Explanation(*told, subject.score, parts, approximate=False, passage=subject.passage, matrix=matrix)
+    every = with_rest(parts, subject.score)
+    return Explanation(*told, subject.score, every, approximate=False, passage=subject.passage, matrix=matrix)
 
 
 def align_passage(subject: Subject) -> Alignment | None:

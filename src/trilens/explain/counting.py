@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from trilens.explain.explanation import Explanation, Part
+from trilens.explain.explanation import Explanation, Part, with_rest
 from trilens.explain.subject import Subject
 from trilens.index.bm25 import Bm25Lens, Bm25Searcher
 from trilens.text.analysis import Analyzer
@@ -39,6 +39,6 @@ def explain_counts(subject: Subject) -> Explanation:
             )
         )
     parts.sort(key=lambda part: -part.score)
-    return Explanation(
-        subject.lens, subject.query, subject.doc_id, subject.score or 0.0, parts, approximate=False, passage=subject.passage
-    )
+    score = subject.score or 0.0
+    told = (subject.lens, subject.query, subject.doc_id, score, with_rest(parts, score))
+    return Explanation(*told, approximate=False, passage=subject.passage)

@@ -11,7 +11,7 @@ from trilens.explain.meaning import explain_vector
 from trilens.explain.subject import Subject, key_of, passage_at, subject_of
 from trilens.explain.terms import explain_terms
 from trilens.search.fusion import lens_weights
-from trilens.search.searcher import Answer, Plan, best_passage, find, require_query
+from trilens.search.searcher import Answer, Plan, best_passage, encode_and_expand, find, require_query
 from trilens.store.lenses import Lenses
 from trilens.store.snapshot import Snapshot
 
@@ -36,8 +36,11 @@ def explain(snapshot: Snapshot, lenses: Lenses, query: str, doc_id: str, plan: P
     key = key_of(snapshot, doc_id)
     for name in plan.names:
         _ = lenses[name]
-    encoded = lenses.encode_queries(plan.names, [query], plan.params)
-    children = [_explain_lens(snapshot, lenses, name, query, doc_id, encoded[name], plan) for name in plan.names]
+    encoded, told = encode_and_expand(snapshot, lenses, [query], plan, plan.names)
+    children = []
+    for name in plan.names:
+        child = _explain_lens(snapshot, lenses, name, query, doc_id, encoded[name], plan)
+        children.append(replace(child, expansion=told[name][0]) if name in told else child)
     if len(children) == 1:
         return children[0]
     (answer,) = find(snapshot, lenses, [query], encoded, replace(plan, rerank=None), also=[key])
@@ -68,6 +71,4 @@ def _explain_fusion(snapshot: Snapshot, answer: Answer, key: int, children: list
     # A document that no lens returns has no score in a search; as one more candidate it would have had this one.
     returned = any(seen.rank is not None for seen in one.by_lens.values())
     first = children[0]
-    return Explanation(
-        FUSION, first.query, first.doc_id, one.score, parts, not returned, passage, children=children, expansion=None
-    )
+    return Explanation(FUSION, first.query, first.doc_id, one.score, parts, not returned, passage, children=children)

@@ -7,6 +7,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+NOTHING = 1e-6
 Span = tuple[int, int]
 """First character, and the one after the last."""
 
@@ -121,6 +122,12 @@ class Explanation:
             "children": None if self.children is None else [child.to_json() for child in self.children],
             "expansion": None if self.expansion is None else dict(self.expansion),
         }
+
+
+def with_rest(parts: Sequence[Part], score: float, label: str = "rounding") -> list[Part]:
+    """The parts, and one more for what they leave of the score, if that is not nothing: scores have 32 bits."""
+    rest = score - sum(part.score for part in parts)
+    return [*parts, Part(label, rest, "rest")] if abs(rest) > NOTHING else list(parts)
 
 
 def heat(explanation: Explanation) -> list[tuple[int, int, float]]:

@@ -11,13 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trilens.encode.tokens import Place
-from trilens.explain.explanation import Explanation, Part
+from trilens.explain.explanation import Explanation, Part, with_rest
 from trilens.explain.subject import Subject
 from trilens.text.passages import WORD
 
 # More than this between the sum of the parts and the score is no rounding: then the vector is not the mean of the states.
 ROUNDING = 1e-3
-NOTHING = 1e-7
 MOST_OCCLUDED = 512
 
 
@@ -46,7 +45,7 @@ def _by_states(subject: Subject, query: NDArray[np.float64], score: float) -> li
     places = model.read_tokens(text, "doc").places[: len(shares)]
     parts, special = _words(text, places, shares)
     parts.append(Part("special tokens", special, "rest"))
-    return _with_rest(parts, "rounding", score)
+    return with_rest(parts, score)
 
 
 def _words(text: str, places: Sequence[Place | None], shares: NDArray[np.float64]) -> tuple[list[Part], float]:
@@ -76,9 +75,4 @@ def _by_occlusion(subject: Subject, query: NDArray[np.float64], score: float) ->
     scores = vectors.vectors.astype(np.float64) @ query
     drops = (scores[0] - scores[1:]).tolist()
     parts = [Part(text[slice(*span)], drop, "token", doc_spans=(span,)) for span, drop in zip(spans, drops, strict=True)]
-    return _with_rest(parts, "all words together", score)
-
-
-def _with_rest(parts: list[Part], label: str, score: float) -> list[Part]:
-    rest = score - sum(part.score for part in parts)
-    return [*parts, Part(label, rest, "rest")] if abs(rest) > NOTHING else parts
+    return with_rest(parts, score, "all words together")

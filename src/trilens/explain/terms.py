@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from trilens.encode.reading import Side
-from trilens.explain.explanation import Explanation, Part, Span
+from trilens.explain.explanation import Explanation, Part, Span, with_rest
 from trilens.explain.subject import Subject
 from trilens.index.given import GivenSearcher
 from trilens.index.sparse import SparseSearcher
@@ -52,7 +52,8 @@ def explain_terms(subject: Subject) -> Explanation:
     ]
     parts.sort(key=lambda part: -part.score)
     score = subject.score or 0.0
-    return Explanation(subject.lens, subject.query, subject.doc_id, score, parts, approximate=False, passage=subject.passage)
+    told = (subject.lens, subject.query, subject.doc_id, score, with_rest(parts, score))
+    return Explanation(*told, approximate=False, passage=subject.passage)
 
 
 def _read(subject: Subject, searcher: SparseSearcher | GivenSearcher, terms: list[int]) -> tuple[list[str], Held, Held]:

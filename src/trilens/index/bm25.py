@@ -259,9 +259,17 @@ class Bm25Searcher:
     def _norms(self) -> list[NDArray[np.float32]]:
         return [_norms(self._config, part.lengths, self.average_length) for part in self._parts]
 
+    def frequencies(self, words: Vocabulary) -> NDArray[np.float64]:
+        """In how many live rows each of the words stands."""
+        return self._frequencies_of([part.vocabulary.find(words) for part in self._parts], len(words))
+
     def _idf(self, found: Sequence[NDArray[np.int64]]) -> NDArray[np.float64]:
         """Inverse document frequency of each term of the batch over all live rows."""
-        frequency = np.zeros(len(found[0]))
+        frequency = self._frequencies_of(found, len(found[0]))
+        return np.log1p((self.rows - frequency + 0.5) / (frequency + 0.5))
+
+    def _frequencies_of(self, found: Sequence[NDArray[np.int64]], words: int) -> NDArray[np.float64]:
+        frequency = np.zeros(words)
         for i, places in enumerate(found):
             here = np.flatnonzero(places >= 0)
             mask = self._live[i]
@@ -269,7 +277,7 @@ class Bm25Searcher:
                 frequency[here] += self._parts[i].frequencies[places[here]]
             else:
                 frequency[here] += [self._frequency(i, int(term), mask) for term in places[here]]
-        return np.log1p((self.rows - frequency + 0.5) / (frequency + 0.5))
+        return frequency
 
     def _frequency(self, i: int, term: int, mask: Mask) -> int:
         """In how many live rows of part i the term stands, counted once per snapshot and term."""

@@ -13,7 +13,6 @@ are the union of what the lenses return; `missing` says what a lens counts for o
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from statistics import fmean, pstdev
 from typing import Literal, get_args
 
 from trilens.errors import BadInput
@@ -210,7 +209,8 @@ def _zscore(scores: Scores) -> Scores:
     """In standard deviations from the mean; where all are equal, 0."""
     if not scores:
         return {}
-    mean, deviation = fmean(scores.values()), pstdev(scores.values())
+    mean = math.fsum(scores.values()) / len(scores)
+    deviation = math.sqrt(math.fsum((score - mean) ** 2 for score in scores.values()) / len(scores))
     return {key: (score - mean) / deviation if deviation > 0 else 0.0 for key, score in scores.items()}
 
 

@@ -56,7 +56,11 @@ def choose_lenses(fusion: Fusion | None, named: Sequence[str] | None, present: S
     """The lenses of a search: those named, else those that the fusion weighs, else all."""
     if named is not None:
         return named
-    return list(fusion.weights) if fusion and fusion.weights else list(present)
+    if not fusion or not fusion.weights:
+        return list(present)
+    if len(fusion.weights) == 1 and not fusion.rerank:
+        raise BadInput(f"fusion {fusion} names one lens; name all that are to be fused, or choose them with --lens")
+    return list(fusion.weights)
 
 
 def fit_recipe(fusion: Fusion, present: Sequence[str]) -> Fusion:

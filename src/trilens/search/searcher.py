@@ -10,9 +10,11 @@ from trilens.encode.encoder import Encoded
 from trilens.encode.folder import Head
 from trilens.errors import BadInput
 from trilens.index.sparse_params import SparseParams
+from trilens.search.expansion import Feedback, Told, expand_queries
 from trilens.search.filling import fill_scores
 from trilens.search.fusion import Candidates, Fused, Fusion, Seen, fuse
 from trilens.search.hits import Hit, LensScore
+from trilens.search.hyde import Hyde, expand_with_passages
 from trilens.search.late import encode_and_rank
 from trilens.search.ranking import Ranked, rank_documents
 from trilens.search.reranking import rerank_documents
@@ -36,6 +38,8 @@ class Plan:
     rerank: str | None = None
     params: Mapping[str, Any] | None = None
     fusion: Fusion = DEFAULT
+    feedback: Feedback | None = None
+    hyde: Hyde | None = None
 
     def settings(self, lens: str) -> Any | None:
         """The params of one lens."""
@@ -61,21 +65,59 @@ def search(
     rerank: str | None = None,
     params: Mapping[str, Any] | None = None,
     fusion: Fusion = DEFAULT,
+    feedback: Feedback | None = None,
+    hyde: Hyde | None = None,
 ) -> list[list[Hit]]:
     """The best k documents of each query: by the score of a single lens, or by the fusion of several.
 
     With `rerank`, the candidates of all lenses are put in order by the score of that lens. If the collection does not hold it
-    but its model can make it, the candidates are encoded there and then.
+    but its model can make it, the candidates are encoded there and then. `feedback` and `hyde` expand the queries first.
     """
-    plan = Plan(names, k, where, exact, rerank or fusion.rerank, params, fusion)
+    plan = Plan(names, k, where, exact, rerank or fusion.rerank, params, fusion, feedback, hyde)
     _require(queries, plan)
     late = _late(lenses, plan)
     if not queries or not snapshot.rows:
         return [[] for _ in queries]
-    encoded = lenses.encode_queries(_used(plan, late), list(queries), params)
+    encoded, _ = encode_and_expand(snapshot, lenses, queries, plan, _used(plan, late))
     answers = find(snapshot, lenses, queries, encoded, plan, late)
     answers = _fill_hits(snapshot, encoded, answers, plan)
     return [_hits(snapshot, answer, k) for answer in answers]
+
+
+def candidates(
+    snapshot: Snapshot, lenses: Lenses, queries: Sequence[str], plan: Plan
+) -> list[tuple[dict[str, Candidates], dict[int, str]]]:
+    """What the lenses of a plan say of the candidates of each query, before any fusion, and the ids of the documents."""
+    _require(queries, plan)
+    _late(lenses, plan)
+    if not queries or not snapshot.rows:
+        return [({name: Candidates({}) for name in plan.names}, {}) for _ in queries]
+    answers = find(snapshot, lenses, queries, lenses.encode_queries(plan.names, list(queries), plan.params), plan)
+    found = []
+    for answer in answers:
+        by_lens = {}
+        for name in plan.names:
+            seen = {one.key: one.by_lens[name] for one in answer.order if name in one.by_lens}
+            ranked = sorted((one.rank, key) for key, one in seen.items() if one.rank is not None)
+            filled = {key: one.score for key, one in seen.items() if one.rank is None}
+            by_lens[name] = Candidates({key: seen[key].score for _, key in ranked}, filled)
+        documents = snapshot.documents([one.key for one in answer.order])
+        found.append((by_lens, {key: document.doc_id for key, document in documents.items()}))
+    return found
+
+
+def encode_and_expand(
+    snapshot: Snapshot, lenses: Lenses, queries: Sequence[str], plan: Plan, names: Sequence[str]
+) -> tuple[dict[str, Encoded], dict[str, list[Told]]]:
+    """The queries as each lens wants them, expanded if the plan says so, and by lens what was added to each query."""
+    encoded = lenses.encode_queries(names, list(queries), plan.params)
+    told: dict[str, list[Told]] = {}
+    if plan.hyde:
+        encoded, told = expand_with_passages(lenses, encoded, queries, names, plan.hyde)
+    if plan.feedback:
+        encoded, more = expand_queries(snapshot, lenses, encoded, plan.names, plan.feedback, plan.where, plan.params)
+        told |= more
+    return encoded, told
 
 
 def find(

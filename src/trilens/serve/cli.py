@@ -11,7 +11,7 @@ import typer
 
 from trilens import __version__
 from trilens.errors import TrilensError
-from trilens.serve import collections, demo, evaluating, explaining, indexing, searching, serving, tokens, words
+from trilens.serve import collections, demo, evaluating, explaining, indexing, searching, serving, tokens, tuning, words
 
 app = typer.Typer(
     name="trilens",
@@ -28,6 +28,7 @@ app.command()(collections.info)
 app.command()(collections.check)
 app.command()(collections.optimize)
 app.command("eval")(evaluating.evaluate_command)
+app.command("tune")(tuning.tune_command)
 app.command("align")(tokens.align_command)
 app.command("analyse")(tokens.analyse_command)
 app.command("disentangle")(words.disentangle_command)

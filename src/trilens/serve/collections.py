@@ -100,6 +100,8 @@ def info(path: CollectionPath, json: Json = False) -> None:
         "on disk": f"{_mega(facts['catalog_bytes'])} texts, "
         + ", ".join(f"{_mega(size)} {name}" for name, size in sizes.items()),
     }
+    for record in facts["tuned"].values():
+        rows["tuned"] = "\n".join(filter(None, [rows.get("tuned"), _tuned(record)]))
     for lens, figures in facts["figures"].items():
         rows |= {f"{lens} {name.replace('_', ' ')}": _figure(value) for name, value in figures.items()}
     for name, value in rows.items():
@@ -154,6 +156,13 @@ def optimize(
         print_json({"segments_before": before["segments"], "segments": after["segments"], "documents": after["documents"]})
     else:
         out().print(f"{before['segments']} segments → {after['segments']}; {after['documents']:,} documents")
+
+
+def _tuned(record: dict[str, Any]) -> str:
+    facts = (
+        f"{record.get('measure')} {record.get('unseen')} on unseen queries of {record.get('dataset')}, {record.get('split')}"
+    )
+    return f"{record['fusion']} ({facts})"
 
 
 def _figure(value: Any) -> str:

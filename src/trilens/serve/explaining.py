@@ -15,12 +15,16 @@ from trilens.explain.page import to_html
 from trilens.explain.pictures import explanation_picture
 from trilens.serve.options import (
     CollectionPath,
+    Expand,
     FusionText,
+    HydeModel,
+    HydeUrl,
     Json,
     Lens,
     MultiSettings,
     SparseSettings,
     Threads,
+    hyde_of,
     lens_names,
     lens_params,
 )
@@ -37,6 +41,9 @@ def explain_command(
     doc_id: Annotated[str, typer.Argument(metavar="ID", help="Id of the document.", show_default=False)],
     lens: Lens = None,
     fusion: FusionText = None,
+    expand: Expand = None,
+    hyde: HydeUrl = None,
+    hyde_model: HydeModel = "default",
     sparse: SparseSettings = None,
     multi: MultiSettings = None,
     html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a page into this file.", show_default=False)] = None,
@@ -58,7 +65,8 @@ def explain_command(
     """
     with Collection.open(path, threads=threads) as collection:
         params = lens_params(sparse, multi)
-        found = collection.explain(query, doc_id, lens_names(lens), params=params, fusion=fusion)
+        writer = hyde_of(hyde, hyde_model)
+        found = collection.explain(query, doc_id, lens_names(lens), params=params, fusion=fusion, expand=expand, hyde=writer)
     if png:
         explanation_picture(found, png)
     if html:

@@ -7,6 +7,7 @@ import typer
 
 from trilens.errors import BadInput
 from trilens.index import multi_params, sparse_params
+from trilens.search.hyde import Hyde
 
 SPARSE_LENSES = ("sparse", "tokens", "lexical")
 
@@ -31,6 +32,26 @@ FusionText = Annotated[
         show_default=False,
     ),
 ]
+Expand = Annotated[
+    str | None,
+    typer.Option(
+        "--expand",
+        metavar="TEXT",
+        help="Add terms of the best passages to the query: on, or some of docs=10,terms=10,weight=0.5.",
+        show_default=False,
+    ),
+]
+HydeUrl = Annotated[
+    str | None,
+    typer.Option(
+        "--hyde",
+        metavar="URL",
+        help="Let a language model write a passage to search for (dense): an OpenAI-compatible address, such as "
+        "http://localhost:8080/v1. A key is read from TRILENS_HYDE_KEY or OPENAI_API_KEY.",
+        show_default=False,
+    ),
+]
+HydeModel = Annotated[str, typer.Option("--hyde-model", metavar="NAME", help="The model that writes it.")]
 MultiSettings = Annotated[
     str | None,
     typer.Option("--multi", metavar="JSON", help="Settings of the multi lens for this search.", show_default=False),
@@ -59,3 +80,8 @@ def lens_params(sparse: str | None, multi: str | None) -> dict[str, Any]:
     if sparse is not None:
         params |= dict.fromkeys(SPARSE_LENSES, sparse_params.parse_params(sparse))
     return params
+
+
+def hyde_of(url: str | None, model: str) -> Hyde | None:
+    """Who writes passages, if anyone."""
+    return Hyde(url, model) if url is not None else None

@@ -9,12 +9,16 @@ from trilens.collection import Collection
 from trilens.errors import BadInput
 from trilens.serve.options import (
     CollectionPath,
+    Expand,
     FusionText,
+    HydeModel,
+    HydeUrl,
     Json,
     Lens,
     MultiSettings,
     SparseSettings,
     Threads,
+    hyde_of,
     lens_names,
     lens_params,
 )
@@ -38,6 +42,9 @@ def search(
         typer.Option("--rerank", metavar="LENS", help="Let this lens order what the others find.", show_default=False),
     ] = None,
     fusion: FusionText = None,
+    expand: Expand = None,
+    hyde: HydeUrl = None,
+    hyde_model: HydeModel = "default",
     sparse: SparseSettings = None,
     multi: MultiSettings = None,
     exact: Annotated[bool, typer.Option("--exact", help="No approximation anywhere, even where it is slower.")] = False,
@@ -65,6 +72,10 @@ def search(
 
       trilens search my.trilens "heat transfer" --fusion all
 
+      trilens search my.trilens "heat transfer" --lens bm25 --expand docs=5,terms=20
+
+      trilens search my.trilens "heat transfer" --lens dense --hyde http://localhost:8080/v1 --hyde-model tiny
+
       trilens search my.trilens "heat transfer" --lens tokens --rerank sparse
 
       trilens search my.trilens "heat transfer" --lens sparse --sparse '{"query": "bag"}'
@@ -79,7 +90,16 @@ def search(
         params = lens_params(sparse, multi)
         names = lens_names(lens)
         answers = collection.search(
-            queries, k, lenses=names, where=where, exact=exact, rerank=rerank, params=params, fusion=fusion
+            queries,
+            k,
+            lenses=names,
+            where=where,
+            exact=exact,
+            rerank=rerank,
+            params=params,
+            fusion=fusion,
+            expand=expand,
+            hyde=hyde_of(hyde, hyde_model),
         )
     console = out()
     for text, hits in zip(queries, answers, strict=True):

@@ -7,9 +7,10 @@ order. A document that was deleted or replaced leaves its key in `deleted` until
 import json
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -134,6 +135,21 @@ class Catalog:
     def set_config(self, config: CollectionConfig) -> None:
         """Part of the running change."""
         self._run("UPDATE facts SET value = ? WHERE name = 'config'", config.model_dump_json())
+
+    def tuned(self) -> dict[str, Any]:
+        """How lenses are fused, by their names; nothing unless someone has tuned that."""
+        found = self._run("SELECT value FROM facts WHERE name = 'tuned'").fetchone()
+        try:
+            records = json.loads(found[0]) if found else {}
+        except ValueError as error:
+            raise CollectionDamaged(f"{self._root / FILE_NAME} has tuned weights that are not JSON ({error})") from error
+        if not isinstance(records, dict):
+            raise CollectionDamaged(f"{self._root / FILE_NAME} has tuned weights that are no object; tune again")
+        return records
+
+    def set_tuned(self, records: Mapping[str, Any]) -> None:
+        """Part of the running change."""
+        self._run("INSERT OR REPLACE INTO facts VALUES ('tuned', ?)", json.dumps(records, ensure_ascii=False))
 
     def count(self) -> int:
         """Documents in the collection."""

@@ -2,7 +2,7 @@
 
 import json
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -39,6 +39,11 @@ class Places:
     ends: NDArray[np.int64]
 
 
+def tuned_name(lenses: Iterable[str]) -> str:
+    """Under which weights are kept that were tuned for these lenses, in whatever order they are named."""
+    return "+".join(sorted(lenses))
+
+
 class Snapshot:
     """One commit, opened. It stays as it is while writers go on; threads may share it."""
 
@@ -62,6 +67,12 @@ class Snapshot:
         """Documents in this commit."""
         with self._lock:
             return self._catalog.count()
+
+    @cached_property
+    def tuned(self) -> dict[str, Any]:
+        """How lenses are fused, by `tuned_name`, where someone has tuned that."""
+        with self._lock:
+            return self._catalog.tuned()
 
     @property
     def rows(self) -> int:

@@ -5,11 +5,12 @@ a buffer until there are enough for an efficient pass of the encoders; then they
 before the commit names it. Memory is bounded by the buffer, whatever the number of documents.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from filelock import FileLock, Timeout
@@ -67,6 +68,7 @@ class Writer:
             raise
         self.report: DocumentsDone = no_report
         self.changes = Changes()
+        self._tuned = False
         try:
             self._catalog.begin_write()
             sweep(root, self._catalog.folders())
@@ -113,12 +115,22 @@ class Writer:
         self.changes.deleted += 1
         return True
 
+    def set_tuned(self, name: str, record: Mapping[str, Any] | None) -> None:
+        """Keep how the lenses of this name are fused (see `tuned_name`); None forgets it."""
+        records = self._catalog.tuned()
+        if record is None:
+            records.pop(name, None)
+        else:
+            records[name] = dict(record)
+        self._catalog.set_tuned(records)
+        self._tuned = True
+
     def commit(self) -> Changes:
         """Make everything so far durable and visible, merge segments where that pays, and give up the lock.
 
         Without a change there is no commit.
         """
-        if not (self.changes.added or self.changes.replaced or self.changes.deleted):
+        if not (self._tuned or self.changes.added or self.changes.replaced or self.changes.deleted):
             self.rollback()
             return self.changes
         try:

@@ -116,7 +116,8 @@ class Analyzer:
         points = np.frombuffer(normalised.encode("utf-32-le"), np.uint32)
         classes = character_classes(self.config.language in ("english", "porter"))
         term_of = self._term_maker()
-        found, at = [], 0
+        found: list[tuple[str, int, int]] = []
+        at = 0
         while True:
             start, length, at = next_word(points, classes, at, len(points))
             if length == 0:

@@ -33,6 +33,7 @@ async def search(asked: messages.SearchAsked, served: Named, service: Served) ->
         where=json.dumps(asked.filter or {}, sort_keys=True),
         exact=asked.exact,
         fusion=asked.fusion,
+        expand=asked.expand,
         rerank=asked.rerank,
         params=lens_params(asked.params),
     )
@@ -58,7 +59,13 @@ async def explain(asked: messages.ExplainAsked, served: Named, service: Served) 
         if served.current().key(doc_id) is None:
             raise absent(doc_id, served.name)
         found = served.collection.explain(
-            asked.query, doc_id, asked.lenses, where=asked.filter, params=params, fusion=asked.fusion
+            asked.query,
+            doc_id,
+            asked.lenses,
+            where=asked.filter,
+            params=params,
+            fusion=asked.fusion,
+            expand=asked.expand,
         )
         return messages.Explanation.model_validate(found.to_json())
 

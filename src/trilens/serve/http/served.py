@@ -39,6 +39,7 @@ class Settings:
     where: str
     exact: bool
     fusion: str | None
+    expand: str | None
     rerank: str | None
     params: tuple[tuple[str, Any], ...]
 
@@ -135,6 +136,7 @@ class ServedCollection:
             where=json.loads(settings.where) or None,
             exact=settings.exact,
             fusion=settings.fusion,
+            expand=settings.expand,
             rerank=settings.rerank,
             params=dict(settings.params),
         )

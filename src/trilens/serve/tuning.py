@@ -1,0 +1,95 @@
+"""The tune command: weights of a fusion from judged queries."""
+
+from pathlib import Path
+from typing import Annotated, Any, cast
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from trilens.collection import Collection
+from trilens.evaluate.tuning import POLICIES, Tuning, tune
+from trilens.search.fusion import Policy
+from trilens.serve.options import CollectionPath, Json, Lens, Threads, lens_names
+from trilens.serve.progress import counting
+from trilens.serve.render import out, print_json
+from trilens.text.beir import Beir
+
+
+def tune_command(
+    path: CollectionPath,
+    data: Annotated[
+        Path, typer.Argument(metavar="DATA", help="A BEIR folder with the queries and judgements.", show_default=False)
+    ],
+    split: Annotated[str, typer.Option(help="Which judgements: the name of a file in qrels/; never the test split.")] = "dev",
+    lens: Lens = None,
+    measure: Annotated[str, typer.Option(help="What is to be as high as possible.")] = "nDCG@10",
+    policy: Annotated[
+        str, typer.Option(metavar="NAME[,NAME]", help="Policies to try: zscore, minmax, rrf, weighted.")
+    ] = ",".join(POLICIES),
+    depth: Annotated[int, typer.Option(min=1, metavar="N", help="Documents that each lens returns.")] = 100,
+    save: Annotated[bool, typer.Option("--save", help="Let searches through these lenses use what was found.")] = False,
+    threads: Threads = None,
+    json: Json = False,
+) -> None:
+    """Find the weights with which lenses are fused best, on judged queries that are not the test split.
+
+    "unseen" is what the weights are worth on queries that they were not chosen on (five-fold cross-validation); if it is much
+    lower than "chosen on", or the folds disagree, there are too few queries for the choice.
+
+    Examples:
+
+      trilens tune my.trilens data/nfcorpus --split dev
+
+      trilens tune my.trilens data/nfcorpus --lens bm25,dense --policy zscore --measure AP --save
+    """
+    dataset = Beir(data)
+    policies = cast(list[Policy], [name.strip() for name in policy.split(",") if name.strip()])
+    with Collection.open(path, threads=threads) as collection:
+        lenses = lens_names(lens) or collection.lenses
+        with counting("searching", None, "queries") as advance:
+            found = tune(collection, dataset, split, lenses, measure, policies, depth, advance)
+        if save:
+            collection.save_tuned(lenses, found.record(dataset.name, split))
+    if json:
+        print_json(_to_json(found, dataset.name, split, save))
+    else:
+        _print(found, dataset.name, split, save, out())
+
+
+def _to_json(found: Tuning, dataset: str, split: str, saved: bool) -> dict[str, Any]:
+    return {
+        "dataset": dataset,
+        "split": split,
+        "measure": found.measure,
+        "queries": found.queries,
+        "lenses": found.lenses,
+        "baselines": found.baselines,
+        "results": [
+            {
+                "fusion": str(result.fusion),
+                "chosen_on": result.chosen_on,
+                "unseen": result.unseen,
+                "folds": [str(fold) for fold in result.folds],
+            }
+            for result in found.results
+        ],
+        "best": str(found.best.fusion),
+        "saved": saved,
+    }
+
+
+def _print(found: Tuning, dataset: str, split: str, saved: bool, console: Console) -> None:
+    table = Table(title=f"{dataset}, {split}: {found.measure} over {found.queries} queries", title_justify="left")
+    table.add_column("fusion")
+    table.add_column("chosen on", justify="right")
+    table.add_column("unseen", justify="right")
+    table.add_column("weights of the folds")
+    for name, value in found.baselines.items():
+        table.add_row(f"{name} alone" if name != "rrf" else "rrf, nothing chosen", "", f"{value:.4f}", "")
+    for result in found.results:
+        folds = "; ".join("/".join(f"{fold.weights[name]:.2f}" for name in found.lenses) for fold in result.folds)
+        table.add_row(str(result.fusion), f"{result.chosen_on:.4f}", f"{result.unseen:.4f}", folds)
+    console.print(table)
+    kept = "saved: searches through these lenses use it" if saved else "not saved: give --save"
+    console.print(f"best: {found.best.fusion} ({kept})")

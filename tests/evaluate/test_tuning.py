@@ -1,0 +1,128 @@
+"""Weights from judged queries: what is found, what it is worth on others, and where it is kept."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from trilens import Collection, Document
+from trilens.errors import BadInput
+from trilens.evaluate.tuning import STEPS, _climb, _grid, _rounded, _starts, tune
+from trilens.search.fusion import Fusion
+from trilens.text.beir import Beir
+
+WORDS = [f"word{n}" for n in range(60)]
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Documents that only their rare words tell apart, so that bm25 is right and vectors of the letters are not."""
+    folder = tmp_path_factory.mktemp("tuning")
+    random = np.random.default_rng(3)
+    docs = [" ".join(random.choice(WORDS, 12, replace=False)) for _ in range(40)]
+    lines = [json.dumps({"_id": f"d{n}", "title": "", "text": text}) for n, text in enumerate(docs)]
+    (folder / "corpus.jsonl").write_text("\n".join(lines) + "\n")
+    queries = [" ".join(random.choice(text.split(), 4, replace=False)) for text in docs[:20]]
+    lines = [json.dumps({"_id": f"q{n}", "text": text}) for n, text in enumerate(queries)]
+    (folder / "queries.jsonl").write_text("\n".join(lines) + "\n")
+    (folder / "qrels").mkdir()
+    for split, chosen in (("dev", range(12)), ("test", range(12, 20)), ("few", range(3))):
+        rows = [f"q{n}\td{n}\t1" for n in chosen]
+        (folder / "qrels" / f"{split}.tsv").write_text("query-id\tcorpus-id\tscore\n" + "\n".join(rows) + "\n")
+    return folder
+
+
+@pytest.fixture
+def collection(dataset: Path, tmp_path: Path) -> Iterator[Collection]:
+    with Collection.create(tmp_path / "c", threads=1) as made:
+        for line in (dataset / "corpus.jsonl").read_text().splitlines():
+            record = json.loads(line)
+            made.add([Document(record["_id"], record["text"])])
+        made.commit()
+        yield made
+
+
+def test_the_better_lens_gets_the_weight(collection: Collection, dataset: Path) -> None:
+    found = tune(collection, Beir(dataset), "dev", ["bm25", "dense"])
+    assert found.queries == 12
+    assert found.baselines["bm25"] > found.baselines["dense"]
+    assert found.best.chosen_on >= max(found.baselines["bm25"], found.baselines["rrf"]) - 1e-9
+    for result in found.results:
+        assert sum(result.fusion.weights.values()) == pytest.approx(1)
+        assert result.unseen <= result.chosen_on + 1e-9
+        assert len(result.folds) == 5
+    again = tune(collection, Beir(dataset), "dev", ["bm25", "dense"])
+    assert again == found
+
+
+def test_what_was_saved_is_used(collection: Collection, dataset: Path) -> None:
+    lenses = ["bm25", "dense"]
+    found = tune(collection, Beir(dataset), "dev", lenses, policies=["zscore"])
+    query = ["word1 word2 word3"]
+    before = collection.search(query)[0]
+    collection.save_tuned(lenses, found.record("made", "dev"))
+    record = collection.info()["tuned"]["bm25+dense"]
+    assert record["fusion"] == str(found.best.fusion)
+    with Collection.open(collection.path) as other:
+        tuned = other.search(query, lenses=["dense", "bm25"])[0]
+        assert tuned == other.search(query, lenses=["dense", "bm25"], fusion=found.best.fusion)[0]
+        assert other.search(query, fusion="none")[0] == before
+        assert other.search(query, lenses=["bm25"])[0][0].score > 0
+        other.add([Document("more", "word1")])
+        other.commit()
+        other.optimize()
+        assert other.info()["tuned"]["bm25+dense"] == record
+        assert other.check().problems == []
+        other.save_tuned(lenses, None)
+        assert other.info()["tuned"] == {}
+
+
+def test_the_value_is_that_of_a_search(collection: Collection, dataset: Path) -> None:
+    from trilens.evaluate.evaluation import measure
+
+    found = tune(collection, Beir(dataset), "dev", ["bm25", "dense"], policies=["minmax"])
+    queries = Beir(dataset).queries("dev")
+    answers = collection.search(list(queries.values()), 100, fusion=found.best.fusion)
+    run = {one: {hit.doc_id: hit.score for hit in hits} for one, hits in zip(queries, answers, strict=True)}
+    assert measure(Beir(dataset).qrels("dev"), run)["nDCG@10"] == pytest.approx(found.best.chosen_on)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"split": "test"}, "weights chosen on test queries"),
+        ({"split": "Test-2"}, "weights chosen on test queries"),
+        ({"split": "few"}, "3 judged queries"),
+        ({"lenses": ["bm25"]}, "two or more"),
+        ({"measure": "beauty"}, "measure is 'beauty'"),
+        ({"policies": ["convex"]}, "policies are convex"),
+    ],
+)
+def test_what_cannot_be_tuned(collection: Collection, dataset: Path, options: dict[str, object], message: str) -> None:
+    arguments: dict[str, object] = {"split": "dev", "lenses": ["bm25", "dense"], **options}
+    with pytest.raises(BadInput, match=message):
+        tune(collection, Beir(dataset), **arguments)  # type: ignore[arg-type]
+
+
+def test_a_collection_of_something_else(dataset: Path, tmp_path: Path) -> None:
+    with Collection.create(tmp_path / "other", lenses=["bm25", "tokens"], threads=1) as other:
+        other.add([Document("x", "word1 word2")])
+        other.commit()
+        with pytest.raises(BadInput, match="no judged document"):
+            tune(other, Beir(dataset), "dev", ["bm25", "tokens"])
+
+
+def test_weights_on_the_simplex() -> None:
+    assert len(list(_grid())) == STEPS + 1
+    assert next(iter(_grid())) == (10, 10)
+    assert _rounded(np.array([1.0, 1.0, 1.0])) == (7, 7, 6)
+    assert all(sum(start) == STEPS and min(start) >= 0 for start in _starts(4))
+    goal = np.array([14, 1, 5])
+    assert _climb(lambda weights: -float(((np.array(weights) - goal) ** 2).sum()), (7, 7, 6)) == (14, 1, 5)
+
+
+def test_only_fusions_of_these_lenses_are_kept(collection: Collection) -> None:
+    with pytest.raises(BadInput, match="gives a weight to multi"):
+        collection.save_tuned(["bm25", "dense"], {"fusion": str(Fusion("rrf", {"multi": 1.0}))})
