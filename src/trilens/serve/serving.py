@@ -49,7 +49,8 @@ def serve(
       trilens serve my.trilens --host 0.0.0.0 --keys keys.txt --write
     """
     try:
-        from trilens.serve.http.start import Limits, Options, start
+        from trilens.serve.http.limits import Limits
+        from trilens.serve.http.start import Options, start
     except ImportError as error:
         raise BadInput(INSTALL) from error
     limits = Limits(body_bytes=max_body, k=max_k, queries=max_queries, seconds=max_seconds)

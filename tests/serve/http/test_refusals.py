@@ -87,7 +87,7 @@ def test_keys(writable: Running) -> None:
     assert writable.call("GET", "/collections", READ_KEY).status_code == 200
     assert writable.call("GET", "/collections", WRITE_KEY).status_code == 200
     assert writable.call("GET", "/health").status_code == 200
-    put = {"json": {"text": "x"}}
+    put: dict[str, Any] = {"json": {"text": "x"}}
     refused(writable.call("PUT", "/collections/notes/documents/a", **put), 401, "write key")
     refused(writable.call("PUT", "/collections/notes/documents/a", READ_KEY, **put), 403, "may read only")
     refused(writable.call("GET", "/metrics"), 401, "read key")

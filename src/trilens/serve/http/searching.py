@@ -69,8 +69,9 @@ async def explain(asked: messages.ExplainAsked, served: Named, service: Served) 
         )
         return messages.Explanation.model_validate(found.to_json())
 
+    deadline = served.deadline()
     # One after the other, so that searches of others get their turn in between.
-    found = [await served.call(partial(explain_one, doc_id)) for doc_id in asked.doc_ids]
+    found = [await served.call(partial(explain_one, doc_id), deadline) for doc_id in asked.doc_ids]
     return messages.Explanations(explanations=found)
 
 
@@ -78,7 +79,8 @@ async def explain(asked: messages.ExplainAsked, served: Named, service: Served) 
 async def words(asked: messages.DisentangleAsked, served: Named, service: Served) -> messages.Words:
     """The words that a text activates in the collection's model, heaviest first."""
     require_queries([asked.text], service.limits)
-    found = await served.call(lambda: disentangle(served.encoder, asked.text, asked.side, asked.top))
+    deadline = served.deadline()
+    found = await served.call(lambda: disentangle(served.encoder, asked.text, asked.side, asked.top), deadline)
     return messages.Words(
         text=asked.text, words=[messages.Word(word=word.word, weight=word.weight, own=word.own) for word in found]
     )
