@@ -8,11 +8,13 @@ import pytest
 pytest.importorskip("fastapi")
 pytest.importorskip("playwright.sync_api", reason="the tests of the page need playwright")
 
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
 from ..serve.http.running import Running, make_collection, running
 
 ARTIFACTS = Path(__file__).parents[2] / "artifacts"
+PATIENCE_MS = 30_000  # only a failure takes so long
+expect.set_options(timeout=PATIENCE_MS)
 CHROMIUM = shutil.which("chromium")
 
 
@@ -38,7 +40,7 @@ def browser() -> Iterator[Browser]:
 def context(browser: Browser, served: Running) -> Iterator[BrowserContext]:
     """A fresh browser that may call nobody but the service, and whose pages must not complain."""
     context = browser.new_context(base_url=served.address, viewport={"width": 1280, "height": 860})
-    context.set_default_timeout(15_000)
+    context.set_default_timeout(PATIENCE_MS)
     outside: list[str] = []
     context.on("request", lambda request: None if request.url.startswith(served.address) else outside.append(request.url))
     yield context

@@ -64,7 +64,7 @@ collection.commit()
 def test_what_another_process_writes(tmp_path: Path) -> None:
     """While it writes we cannot, but search; its commit is seen soon."""
     path = make_collection(tmp_path / "small.trilens", ("bm25",))
-    put = {"json": {"text": "x"}}
+    put: dict[str, Any] = {"json": {"text": "x"}}
     with running(path, "--write", TRILENS_WRITE_KEYS=WRITE_KEY) as service:
         arguments = [sys.executable, "-c", WRITES, str(path)]
         with subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment()) as other:

@@ -1,6 +1,7 @@
 """The route that turns texts into representations, with every head of a model."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from fastapi import APIRouter, Depends
 
@@ -14,6 +15,7 @@ from trilens.serve.http.service import Served, Service, collection_of, may_read
 from trilens.text.document import require_utf8
 
 router = APIRouter(tags=["encode"], dependencies=[Depends(may_read)])
+TEXTS_AT_ONCE = 8
 Read = Callable[[Sequence[int]], list[str]]
 
 
@@ -27,7 +29,11 @@ async def encode(asked: messages.EncodeAsked, service: Served) -> messages.Encod
     for number, text in enumerate(asked.texts, start=1):
         require_utf8(f"text {number}", text)
     served = _with_model(service, asked.collection)
-    return await served.call(lambda: _encode(served.encoder, asked))
+    deadline, parts = served.deadline(), []
+    for start in range(0, len(asked.texts), TEXTS_AT_ONCE):  # so that searches of others get their turn in between
+        texts = asked.texts[start : start + TEXTS_AT_ONCE]
+        parts.append(await served.call(partial(_encode, served.encoder, texts, asked), deadline))
+    return _join(parts)
 
 
 def _with_model(service: Service, name: str | None) -> ServedCollection:
@@ -39,9 +45,9 @@ def _with_model(service: Service, name: str | None) -> ServedCollection:
     return found
 
 
-def _encode(encoder: OnnxEncoder, asked: messages.EncodeAsked) -> messages.EncodedTexts:
+def _encode(encoder: OnnxEncoder, texts: list[str], asked: messages.EncodeAsked) -> messages.EncodedTexts:
     encode = encoder.encode_queries if asked.side == "query" else encoder.encode_docs
-    found: Encoded = encode(asked.texts, heads=asked.heads)
+    found: Encoded = encode(texts, heads=asked.heads)
     return messages.EncodedTexts(
         model=encoder.fingerprint,
         side=asked.side,
@@ -51,6 +57,16 @@ def _encode(encoder: OnnxEncoder, asked: messages.EncodeAsked) -> messages.Encod
         multi=_tokens(found.multi, encoder.token_texts),
         truncated=found.truncated,
     )
+
+
+def _join(parts: list[messages.EncodedTexts]) -> messages.EncodedTexts:
+    """Texts that were encoded one part after the other."""
+    first = parts[0]
+    joined = {
+        head: None if getattr(first, head) is None else [one for part in parts for one in getattr(part, head)]
+        for head in ("dense", "sparse", "lexical", "multi")
+    }
+    return first.model_copy(update={**joined, "truncated": sum(part.truncated for part in parts)})
 
 
 def _terms(sparse: Sparse | None, read: Read) -> list[messages.Terms] | None:

@@ -58,6 +58,7 @@ class SearchAsked(Asked):
     )
     filter: Metadata | None = Field(None, description='Such as {"year": {"$gte": 2020}, "lang": "en"}.')
     fusion: str | None = Field(None, description='How several lenses are fused, such as "rrf:k=60,bm25=1,dense=2".')
+    expand: str | None = Field(None, description='Adds terms of the best passages to the query: "on", or "docs=10,terms=20".')
     rerank: str | None = Field(None, description="The lens that orders what the others find.")
     exact: bool = Field(False, description="No approximation anywhere, even where it is slower.")
     params: LensSettings = LensSettings()
@@ -70,6 +71,7 @@ class ExplainAsked(Asked):
     doc_ids: Annotated[list[str], Field(min_length=1)]
     lenses: Annotated[list[str], Field(min_length=1)] | None = Field(None, description="All of the collection, if not given.")
     fusion: str | None = None
+    expand: str | None = None
     filter: Metadata | None = None
     params: LensSettings = LensSettings()
 

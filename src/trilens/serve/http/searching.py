@@ -33,6 +33,7 @@ async def search(asked: messages.SearchAsked, served: Named, service: Served) ->
         where=json.dumps(asked.filter or {}, sort_keys=True),
         exact=asked.exact,
         fusion=asked.fusion,
+        expand=asked.expand,
         rerank=asked.rerank,
         params=lens_params(asked.params),
     )
@@ -58,12 +59,19 @@ async def explain(asked: messages.ExplainAsked, served: Named, service: Served) 
         if served.current().key(doc_id) is None:
             raise absent(doc_id, served.name)
         found = served.collection.explain(
-            asked.query, doc_id, asked.lenses, where=asked.filter, params=params, fusion=asked.fusion
+            asked.query,
+            doc_id,
+            asked.lenses,
+            where=asked.filter,
+            params=params,
+            fusion=asked.fusion,
+            expand=asked.expand,
         )
         return messages.Explanation.model_validate(found.to_json())
 
+    deadline = served.deadline()
     # One after the other, so that searches of others get their turn in between.
-    found = [await served.call(partial(explain_one, doc_id)) for doc_id in asked.doc_ids]
+    found = [await served.call(partial(explain_one, doc_id), deadline) for doc_id in asked.doc_ids]
     return messages.Explanations(explanations=found)
 
 
@@ -71,7 +79,8 @@ async def explain(asked: messages.ExplainAsked, served: Named, service: Served) 
 async def words(asked: messages.DisentangleAsked, served: Named, service: Served) -> messages.Words:
     """The words that a text activates in the collection's model, heaviest first."""
     require_queries([asked.text], service.limits)
-    found = await served.call(lambda: disentangle(served.encoder, asked.text, asked.side, asked.top))
+    deadline = served.deadline()
+    found = await served.call(lambda: disentangle(served.encoder, asked.text, asked.side, asked.top), deadline)
     return messages.Words(
         text=asked.text, words=[messages.Word(word=word.word, weight=word.weight, own=word.own) for word in found]
     )

@@ -39,6 +39,7 @@ class Settings:
     where: str
     exact: bool
     fusion: str | None
+    expand: str | None
     rerank: str | None
     params: tuple[tuple[str, Any], ...]
 
@@ -99,12 +100,11 @@ class ServedCollection:
 
     async def search(self, settings: Settings, queries: Sequence[str]) -> list[Found]:
         """The answers to each query, in their order."""
-        deadline = self._deadline()
+        deadline = self.deadline()
         return await _within(self._worker.search(settings, queries, deadline), deadline)
 
-    async def call(self, work: Callable[[], Result]) -> Result:
-        """Something else that takes the encoder, done in its turn."""
-        deadline = self._deadline()
+    async def call(self, work: Callable[[], Result], deadline: float) -> Result:
+        """Something else that takes the encoder, done in its turn. What takes long is done in pieces, with one deadline."""
         return await _within(self._worker.call(work, deadline), deadline)
 
     async def write(self, change: Callable[[Collection], list[str]]) -> tuple[Changes, list[str], Snapshot]:
@@ -135,6 +135,7 @@ class ServedCollection:
             where=json.loads(settings.where) or None,
             exact=settings.exact,
             fusion=settings.fusion,
+            expand=settings.expand,
             rerank=settings.rerank,
             params=dict(settings.params),
         )
@@ -154,7 +155,8 @@ class ServedCollection:
         finally:
             self._writing.release()
 
-    def _deadline(self) -> float:
+    def deadline(self) -> float:
+        """When a request that comes at this moment has to be answered."""
         return monotonic() + self._limits.seconds
 
 

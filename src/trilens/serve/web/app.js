@@ -22,6 +22,7 @@ let state = { ...EMPTY };
 let collections = [];
 let hits = new Map(); // by column ("" in the fused list), then by document
 let opened = ""; // the column whose hit was opened
+let shown = ""; // the query in the box, as far as we put it there
 let searched = ""; // what the results on the page answer
 
 const collection = () => collections.find((one) => one.name === state.collection) ?? collections[0];
@@ -53,10 +54,11 @@ async function start() {
 }
 
 function show() {
+  if (!collections.length) return undefined; // not before we know what there is to search
   const here = collection();
   document.title = state.query ? `${state.query} · trilens` : "trilens";
   document.body.classList.toggle("home", !state.query);
-  $("query").value = state.query;
+  if (shown !== state.query) $("query").value = shown = state.query; // what is being typed stays
   $("collection").value = here.name;
   $("collection").disabled = collections.length < 2;
   $("controls").hidden = false;

@@ -3,23 +3,31 @@
 import { el } from "./dom.js";
 
 /**
- * The passage of an explanation without its title, and stretches of it with a strength from 0 to 1: what they gave to the
- * score. Parts that count against are left out.
+ * The passage of an explanation without its title, and its words that gave something to the score, with a strength from 0 to 1.
+ * A word has what its pieces have; parts that count against are left out.
  */
 export function painted(explanation) {
-  const { text, offset } = explanation.passage;
-  const unit = units(text);
+  const { text: whole, offset } = explanation.passage;
+  const unit = units(whole);
   const begin = unit(offset);
-  const spans = [];
+  const text = whole.slice(begin);
+  const given = new Float64Array(text.length + 1);
   for (const [one, share] of leaves(explanation)) {
-    const most = Math.max(...one.parts.map((part) => part.score / Math.max(1, part.doc_spans.length)), 0);
-    for (const part of one.parts) {
-      if (part.score <= 0 || part.kind === "rest") continue;
-      const strength = (share * part.score) / part.doc_spans.length / most;
-      for (const [start, end] of part.doc_spans) spans.push({ start: unit(start) - begin, end: unit(end) - begin, strength });
+    const spans = one.parts.filter((part) => part.score > 0 && part.kind !== "rest").flatMap((part) => part.doc_spans.map((span) => [span, part.score / part.doc_spans.length]));
+    const most = Math.max(...spans.map(([, score]) => score), 0);
+    for (const [[start, end], score] of spans) {
+      const [from, to] = [Math.max(0, unit(start) - begin), unit(end) - begin];
+      for (let at = from; at < to; at++) given[at] += (share * score) / most;
     }
   }
-  return { text: text.slice(begin), spans };
+  return { text, spans: strongest(text, given) };
+}
+
+/** Words with their strength: the strongest has 1, and the weak fade. */
+function strongest(text, given) {
+  const words = [...text.matchAll(/[\p{L}\p{M}\p{N}_]+/gu)].map(({ index, 0: word }) => ({ start: index, end: index + word.length, strength: Math.max(...given.subarray(index, index + word.length)) }));
+  const most = Math.max(...words.map((word) => word.strength), 0);
+  return words.map((word) => ({ ...word, strength: (word.strength / most) ** 1.6 })).filter((word) => word.strength > 0.08);
 }
 
 /** The service counts characters, JavaScript counts halves of those beyond U+FFFF. */
@@ -54,7 +62,7 @@ export function paint(text, spans, from = 0, to = text.length) {
     const [start, end] = [places[at], places[at + 1]];
     const strength = inside.reduce((sum, span) => (span.start < end && span.end > start ? sum + span.strength : sum), 0);
     const piece = text.slice(start, end);
-    nodes.push(strength > 0.04 ? el("mark", { style: { "--strength": Math.min(1, strength).toFixed(3) } }, piece) : piece);
+    nodes.push(strength > 0 ? el("mark", { style: { "--strength": Math.min(1, strength).toFixed(3) } }, piece) : piece);
   }
   return nodes;
 }

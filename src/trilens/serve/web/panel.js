@@ -92,7 +92,8 @@ function sections(one) {
 }
 
 function bars(one) {
-  const parts = [...one.parts].sort((first, second) => Math.abs(second.score) - Math.abs(first.score));
+  const negligible = (part) => part.kind === "rest" && Math.abs(part.score) < 1e-4 * Math.abs(one.score); // rounding
+  const parts = one.parts.filter((part) => !negligible(part)).sort((first, second) => Math.abs(second.score) - Math.abs(first.score));
   if (!parts.length) return el("p", { class: "nothing" }, "Query and document share nothing through this lens.");
   const most = Math.abs(parts[0].score) || 1;
   const list = (some) => el("ul", { class: "bars" }, some.map((part) => bar(part, most)));

@@ -100,7 +100,7 @@ function contributions(hit, lenses, most) {
   const seen = lenses.filter((lens) => hit.by_lens[lens]).map((lens) => [lens, hit.by_lens[lens]]);
   const rank = (one) => (one.rank === null ? "not in its list" : `#${one.rank}`);
   const label = seen.map(([lens, one]) => `${lens} ${number(one.contribution)}, score ${number(one.score)}, ${rank(one)}`).join("; ");
-  const bars = seen.map(([lens, one]) => el("span", { class: `part ${lensClass(lens)}`, style: { width: `${(100 * gave(one)) / most}%` } }));
+  const bars = seen.filter(([, one]) => gave(one)).map(([lens, one]) => el("span", { class: `part ${lensClass(lens)}`, style: { width: `${(100 * gave(one)) / most}%` } }));
   const legend = seen.map(([lens, one]) => el("span", { class: lensClass(lens) }, el("span", { class: "dot" }), `${lens} `, el("b", {}, one.rank === null ? "–" : `#${one.rank}`)));
   return el(
     "footer",
