@@ -19,7 +19,7 @@ from trilens.errors import BadInput
 from trilens.search.fusion import Candidates, Fusion, Policy, fuse
 from trilens.text.beir import Beir, Qrels
 
-POLICIES: tuple[Policy, ...] = ("zscore", "minmax", "rrf")
+POLICIES: tuple[Policy, ...] = ("zscore", "minmax", "rrf", "weighted")
 RRF_KS = (10.0, 30.0, 60.0, 100.0)
 STEPS = 20  # weights are multiples of 1/20
 MOVES = (4, 2, 1)
@@ -278,9 +278,8 @@ def _require(split: str, lenses: Sequence[str], measure: str, policies: Sequence
         )
     if len(lenses) < 2 or len(set(lenses)) != len(lenses):
         raise BadInput(f"lenses are {', '.join(lenses)}; expected two or more different ones to fuse")
-    known = (*POLICIES, "weighted")
-    if not policies or any(policy not in known for policy in policies):
-        raise BadInput(f"policies are {', '.join(policies) or 'none'}; expected some of {', '.join(known)}")
+    if not policies or any(policy not in POLICIES for policy in policies):
+        raise BadInput(f"policies are {', '.join(policies) or 'none'}; expected some of {', '.join(POLICIES)}")
     try:
         return ir_measures.parse_measure(measure)
     except (ValueError, NameError) as error:
