@@ -254,6 +254,16 @@ def test_small_batches_train_the_same_model(tmp_path: Path, calm: Path, data: Pa
     assert_alike(*found)
 
 
+def test_a_trained_model_gets_further_heads(tmp_path: Path, calm: Path, data: Path) -> None:
+    train(read_recipe(recipe_file(tmp_path, calm, data, "dense")), tmp_path / "first")
+    changes = ["model.backbone=null", f"model.checkpoint={tmp_path / 'first' / 'model'}", "model.freeze=true"]
+    train(read_recipe(recipe_file(tmp_path, calm, data, "colbert"), changes), tmp_path / "second")
+    first, second = weights(tmp_path / "first"), weights(tmp_path / "second")
+    assert second.keys() - first.keys() == {"model/1_Heads/model.safetensors:multi.linear.weight"}
+    for name, tensor in first.items():
+        assert torch.equal(second[name], tensor)
+
+
 def test_heads_on_a_frozen_backbone(tmp_path: Path, calm: Path, data: Path) -> None:
     """States that are read give what states that are computed give, but for the bits that they are kept in."""
     file = recipe_file(tmp_path, calm, data, "colbert")

@@ -16,7 +16,7 @@ from trilens.encode.terms import Terms
 from trilens.encode.tokens import Tokens
 from trilens.errors import BadInput, BadModel
 from trilens.train.backbone import Backbone
-from trilens.train.model import Heads, Stack, assemble
+from trilens.train.model import Heads, Stack, assemble, biased, stacks_of
 
 Towers = Literal["shared", "separate"]
 
@@ -50,6 +50,30 @@ def build_model(
     if towers == "shared":
         return assemble(query)
     return assemble(query, build_stack(open_backbone(str(backbone)), str(backbone), heads, changes or {}, seed))
+
+
+def with_heads(
+    model: SentenceTransformer, heads: Sequence[Head], changes: Mapping[str, Any] | None = None, seed: int = 0
+) -> SentenceTransformer:
+    """A trained model with these heads as well: those that it has stay as they are, others begin untrained."""
+    query, document = (stacks_of(model)[task] for task in ("query", "document"))
+    first = _with_heads(query, heads, changes or {}, seed)
+    if document.backbone is query.backbone:
+        return assemble(first)
+    return assemble(first, _with_heads(document, heads, changes or {}, seed))
+
+
+def _with_heads(stack: Stack, heads: Sequence[Head], changes: Mapping[str, Any], seed: int) -> Stack:
+    old = stack.heads
+    known = old.description.model_dump(exclude={"heads"}, exclude_none=True)
+    wanted = list(dict.fromkeys([*old.description.heads, *heads]))
+    description = describe(stack.backbone, old.description.source, wanted, known | dict(changes))
+    stack.backbone.read_as(description)
+    require_readable(stack.backbone, description)
+    made = Heads(description, old.hidden, biased(old.state_dict()))
+    start_heads(made, stack.backbone, Generator().manual_seed(seed))
+    made.load_state_dict(old.state_dict(), strict=False)
+    return Stack(stack.backbone, made)
 
 
 def open_backbone(source: str) -> Backbone:

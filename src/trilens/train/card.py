@@ -22,7 +22,7 @@ def card(recipe: Recipe, result: "Result") -> str:
     if recipe.about:
         about += [recipe.about.strip(), ""]
     facts = {
-        "Backbone": recipe.model.backbone,
+        "Begun from": recipe.model.start,
         "Heads": ", ".join(recipe.model.heads),
         "Trained on": "; ".join(str(source.path) for source in recipe.data.sources),
         "Objectives": ", ".join(objective.kind for objective in recipe.objectives) or "RetroMAE",
@@ -31,7 +31,7 @@ def card(recipe: Recipe, result: "Result") -> str:
         + (f"; the best was {result.best_step}" if result.best_step else ""),
         "Seconds": f"{result.seconds:.0f}",
         "Licence": recipe.model.licence or "that of the backbone",
-        "Source": recipe.model.source or recipe.model.backbone,
+        "Source": recipe.model.source or recipe.model.start,
     }
     about += [f"- {name}: {value}" for name, value in facts.items()]
     about += ["", "Measured on questions that were held out of training:", "", "| | before | after |", "|---|---:|---:|"]

@@ -20,9 +20,14 @@ class Part(BaseModel):
 
 
 class ModelPart(Part):
-    """The backbone, its heads, and what of it is trained. What is not given is as the model family has it."""
+    """An encoder and its heads, and what of it is trained. What is not given is as the model family has it.
 
-    backbone: str  # a folder, or an id of a hub
+    `backbone` is an encoder, whose heads begin untrained; `checkpoint` a model of a run, of sentence-transformers, BGE-M3,
+    ColBERT, XTR, VDR or DPR: heads that it has are trained on, others begin untrained. Both are folders or ids of the hub.
+    """
+
+    backbone: str | None = None
+    checkpoint: str | None = None
     heads: list[Head] = Field(min_length=1)
     towers: Literal["shared", "separate"] = "shared"
     pooling: Literal["cls", "mean"] | None = None
@@ -37,8 +42,19 @@ class ModelPart(Part):
     freeze_layers: int = Field(default=0, ge=0)  # from the first on
     freeze: bool = False  # the whole backbone: only heads are trained, from states that are computed once
     gradient_checkpointing: bool = False
-    licence: str = ""
-    source: str = ""
+    licence: str | None = None
+    source: str | None = None
+
+    @model_validator(mode="after")
+    def _one_start(self) -> "ModelPart":
+        if (self.backbone is None) == (self.checkpoint is None):
+            raise ValueError("give either backbone or checkpoint")
+        return self
+
+    @property
+    def start(self) -> str:
+        """What the model begins as."""
+        return self.backbone or self.checkpoint or ""
 
 
 class DevPart(Part):

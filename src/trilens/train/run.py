@@ -31,8 +31,9 @@ from trilens.encode.folder import Head, ModelDescription
 from trilens.errors import BadInput
 from trilens.text.answers import AnswerKind
 from trilens.train import dev as measuring
-from trilens.train.build import build_model
+from trilens.train.build import build_model, with_heads
 from trilens.train.card import write_card
+from trilens.train.checkpoints import load_checkpoint
 from trilens.train.curves import draw_curves
 from trilens.train.data.examples import Examples
 from trilens.train.data.mixture import Mixture
@@ -126,7 +127,11 @@ def _data(recipe: Recipe) -> tuple[Mixture, measuring.DevSet]:
 def _model(recipe: Recipe) -> SentenceTransformer:
     part = recipe.model
     changes = part.model_dump(include=set(ModelDescription.model_fields) - {"heads"}, exclude_none=True)
-    model = build_model(part.backbone, part.heads, part.towers, changes | {"name": recipe.name}, recipe.run.seed)
+    changes["name"] = recipe.name
+    if part.checkpoint is not None:
+        model = with_heads(load_checkpoint(part.checkpoint), part.heads, changes, recipe.run.seed)
+    else:
+        model = build_model(part.start, part.heads, part.towers, changes, recipe.run.seed)
     freeze(model, embeddings=part.freeze_embeddings, layers=part.freeze_layers)
     if part.freeze:
         for stack in stacks_of(model).values():
