@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from sentence_transformers import SentenceTransformer
 from torch import Tensor
 from torch.utils.data import Dataset
 
@@ -20,6 +21,7 @@ from trilens.train.batches import plan
 from trilens.train.cached import Features
 from trilens.train.data.examples import Examples
 from trilens.train.lists import Lists
+from trilens.train.model import stacks_of
 from trilens.train.negatives.drawing import Negatives
 
 Numbers = NDArray[np.int64]
@@ -117,18 +119,15 @@ class Feed:
         self._negatives.load(folder)
 
     def _groups(self, epoch: int, numbers: Sequence[int]) -> list[Numbers]:
-        """The positive of each example, then its negatives; others at random where there are too few."""
+        """The positive of each example, then its negatives; where those end, the source of negatives has filled up."""
         groups = []
         for number, found in zip(numbers, self._negatives.draw(epoch, numbers, self._count), strict=True):
             rng = np.random.default_rng([self._seed, epoch, number])
             positives = self._examples.positives(number)
             group = [int(rng.choice(positives)), *(int(passage) for passage in found[: self._count])]
-            while len(group) <= self._count:
-                other = int(rng.integers(self._examples.passage_count))
-                if other not in positives and (
-                    other not in group or self._examples.passage_count <= self._count + len(positives)
-                ):
-                    group.append(other)
+            if len(group) <= self._count:
+                query = self._examples.query(number)
+                raise BadInput(f"the question {query!r} has no negatives; expected passages that do not answer it: add some")
             groups.append(np.array(group))
         return groups
 
@@ -153,6 +152,16 @@ class Feed:
             return {}
         passages = np.concatenate([self._examples.positives(number), self._examples.negatives(number)])
         return dict(zip(passages.tolist(), scores.tolist(), strict=True))
+
+
+def reader(model: SentenceTransformer) -> Read:
+    """Reads texts for the tower that they go through."""
+    stacks = stacks_of(model)
+
+    def read(texts: list[str], *, task: str) -> dict[str, Any]:
+        return {**stacks[task].backbone.preprocess(texts, task=task), "task": task}
+
+    return read
 
 
 def _moved(value: Any, device: torch.device) -> Any:

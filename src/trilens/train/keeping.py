@@ -1,12 +1,12 @@
 """Checkpoints that are complete or do not count: a run that is killed goes on from the last complete one."""
 
-import hashlib
 import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 from trilens.errors import BadInput
+from trilens.store.folders import checksum
 
 COMPLETE = "complete.json"
 PREFIX = "checkpoint-"
@@ -14,7 +14,7 @@ PREFIX = "checkpoint-"
 
 def seal(folder: Path) -> None:
     """Write down the size and digest of every file; a checkpoint without that is not complete."""
-    found = {str(file.relative_to(folder)): _digest(file) for file in _files(folder)}
+    found = {str(file.relative_to(folder)): checksum(file) for file in _files(folder)}
     unfinished = folder / f"{COMPLETE}.part"
     unfinished.write_text(json.dumps(found, indent=1, sort_keys=True), encoding="utf-8")
     unfinished.replace(folder / COMPLETE)
@@ -28,7 +28,7 @@ def require_sound(folder: Path) -> None:
         raise BadInput(f"{folder} is not a complete checkpoint ({error}); expected one that was written to its end") from error
     for name, digest in sealed.items():
         file = folder / name
-        if not file.is_file() or _digest(file) != digest:
+        if not file.is_file() or checksum(file) != digest:
             state = "damaged" if file.is_file() else "missing"
             raise BadInput(f"{file} is {state}; remove {folder} to go on from the checkpoint before it, or start again")
 
@@ -53,8 +53,3 @@ def step_of(folder: Path) -> int:
 
 def _files(folder: Path) -> Iterator[Path]:
     return (file for file in sorted(folder.rglob("*")) if file.is_file() and not file.name.startswith(COMPLETE))
-
-
-def _digest(file: Path) -> str:
-    with file.open("rb") as content:
-        return hashlib.file_digest(content, "sha256").hexdigest()

@@ -39,7 +39,7 @@ from trilens.train.data.examples import Examples
 from trilens.train.data.mixture import Mixture
 from trilens.train.data.sources import read_examples
 from trilens.train.encoder import TorchEncoder
-from trilens.train.feed import Feed, KeyBatches, Keys, Read
+from trilens.train.feed import Feed, KeyBatches, Keys, Read, reader
 from trilens.train.freezing import freeze, recompute_layers
 from trilens.train.keeping import last_complete
 from trilens.train.model import description_of, stacks_of
@@ -185,16 +185,6 @@ def train_only(model: SentenceTransformer, heads: Sequence[Head]) -> None:
         stack.heads.wanted = tuple(heads)
         for head in stack.heads.description.heads:
             getattr(stack.heads, head).requires_grad_(head in heads)
-
-
-def reader(model: SentenceTransformer) -> Read:
-    """Reads texts for the tower that they go through."""
-    stacks = stacks_of(model)
-
-    def read(texts: list[str], *, task: str) -> dict[str, Any]:
-        return {**stacks[task].backbone.preprocess(texts, task=task), "task": task}
-
-    return read
 
 
 def cached_states(model: SentenceTransformer, examples: Examples, folder: Path) -> Read:

@@ -17,6 +17,7 @@ from trilens.encode.onnx import batches_by_length
 from trilens.represent.ragged import offsets_of
 from trilens.train.backbone import SIDES
 from trilens.train.encoder import BATCH_TOKENS, BATCH_TOKENS_ELSEWHERE, at_rest
+from trilens.train.feed import reader
 from trilens.train.model import Stack, stacks_of
 
 WINDOW = 4096  # texts read at a time
@@ -28,7 +29,7 @@ class StateCache:
 
     def __init__(self, model: SentenceTransformer, folder: Path) -> None:
         """`folder` is where the states are kept."""
-        self._stacks = stacks_of(model)
+        self._stacks, self._read = stacks_of(model), reader(model)
         self._model, self._folder = model, folder
         self._places: dict[str, dict[str, int]] = {}
         self._offsets: dict[str, NDArray[np.int64]] = {}
@@ -68,10 +69,10 @@ class StateCache:
 
     def __call__(self, texts: list[str], *, task: str) -> dict[str, Any]:
         """See `feed.Read`."""
-        features = dict(self._stacks[task].backbone.preprocess(texts, task=task))
+        features = self._read(texts, task=task)
         states = torch.zeros(*features["input_ids"].shape, self._states[task].shape[1])
         for at, text in enumerate(texts):
             place = self._places[task][text]
             first, last = self._offsets[task][place : place + 2]
             states[at, : last - first] = torch.from_numpy(self._states[task][first:last].astype(np.float32))
-        return {**features, "token_embeddings": states, "task": task}
+        return {**features, "token_embeddings": states}

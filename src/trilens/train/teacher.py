@@ -8,7 +8,7 @@ from torch import Tensor
 
 from trilens.encode.folder import Head
 from trilens.train.cached import encode
-from trilens.train.feed import Teacher
+from trilens.train.feed import Teacher, reader
 from trilens.train.objectives import grouped, own_scores
 from trilens.train.recipe import TeacherPart
 
@@ -41,20 +41,17 @@ class BiEncoderTeacher:
 
         self._model: Any = load_checkpoint(name).eval()
         self._head = head
-        self._stacks = stacks_of(self._model)
-        for stack in self._stacks.values():
+        self._read = reader(self._model)
+        for stack in stacks_of(self._model).values():
             stack.heads.wanted = (head,)
 
     @torch.no_grad()
     def __call__(self, queries: Sequence[str], docs: Sequence[Sequence[str]]) -> Tensor:
         """Scores (queries, docs of each)."""
         flat = [doc for group in docs for doc in group]
-        asked = encode(self._model, self._read(list(queries), "query"))
-        found = encode(self._model, self._read(flat, "document"))
+        asked = encode(self._model, self._read(list(queries), task="query"))
+        found = encode(self._model, self._read(flat, task="document"))
         return own_scores(self._head, asked, grouped(found, len(queries)))
-
-    def _read(self, texts: list[str], task: str) -> dict[str, Any]:
-        return {**self._stacks[task].backbone.preprocess(texts, task=task), "task": task}
 
 
 def make_teacher(part: TeacherPart | None) -> Teacher | None:
