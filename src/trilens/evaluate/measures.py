@@ -84,6 +84,8 @@ def cutoff_of(measure: Any) -> int:
 
 def per_query(run: Run, qrels: Qrels, measures: Sequence[Any]) -> ByQuery:
     """The value of every judged query; one that found nothing, or is not in the run, has zero."""
+    if not measures:
+        return {}
     ranked = {query: ranks(found) for query, found in run.items() if query in qrels}
     known = {(str(one.measure), one.query_id): one.value for one in ir_measures.iter_calc(measures, qrels, ranked)}
     return {str(measure): {query: float(known.get((str(measure), query), 0.0)) for query in qrels} for measure in measures}

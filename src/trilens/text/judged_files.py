@@ -100,7 +100,7 @@ def choose_language(folder: Path, known: Sequence[str], said: str | None) -> str
     if said is None and len(known) == 1:
         return known[0]
     given = "has a corpus for each language" if said is None else f"has no corpus in {said!r}"
-    raise BadInput(f"{shown(folder)} {given}; choose one with --language: {', '.join(known)}")
+    raise BadInput(f"{shown(folder)} {given}; choose one with --lang: {', '.join(known)}")
 
 
 def _miracl_corpus(folder: Path, language: str) -> list[Path]:
