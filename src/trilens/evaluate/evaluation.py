@@ -11,6 +11,7 @@ from ir_measures import AP, RR, R, nDCG
 from trilens.collection import Collection
 from trilens.errors import BadInput
 from trilens.evaluate.runs import Run
+from trilens.evaluate.variants import parse_variant
 from trilens.text.beir import Beir
 
 MEASURES = (nDCG @ 10, R @ 100, AP, RR @ 10)
@@ -34,22 +35,26 @@ def evaluate(
     lenses: Sequence[str],
     report: Callable[[int], None] = lambda queries: None,
 ) -> list[LensResult]:
-    """Measure each lens alone over the judged queries of a split, one query at a time, as a user would ask them."""
+    """Measure each lens alone over the judged queries of a split, one query at a time, as a user would ask them.
+
+    Each of `lenses` may be any text that `parse_variant` reads: a lens with settings, or a fusion.
+    """
     queries, qrels = dataset.queries(split), dataset.qrels(split)
     if not queries:
         raise BadInput(f"{dataset.name} has no judged queries in split {split!r}; expected at least one")
+    variants = [parse_variant(lens, collection.lenses) for lens in lenses]
     results = []
-    for lens in lenses:
-        collection.search([next(iter(queries.values()))], DEPTH, lenses=[lens])  # loading a model is not answering
+    for variant in variants:
+        variant.search(collection, [next(iter(queries.values()))], DEPTH)  # loading a model is not answering
         run: Run = {}
         times = []
         for query_id, text in queries.items():
             start = perf_counter()
-            (hits,) = collection.search([text], DEPTH, lenses=[lens])
+            (hits,) = variant.search(collection, [text], DEPTH)
             times.append(perf_counter() - start)
             run[query_id] = {hit.doc_id: hit.score for hit in hits}
             report(1)
-        results.append(LensResult(lens, measure(qrels, run), 1000 * mean(times), run))
+        results.append(LensResult(variant.name, measure(qrels, run), 1000 * mean(times), run))
     return results
 
 

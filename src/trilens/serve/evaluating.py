@@ -1,5 +1,7 @@
 """The eval command."""
 
+import re
+from collections import Counter
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -7,20 +9,23 @@ import typer
 from rich.table import Table
 
 from trilens.collection import Collection
+from trilens.errors import BadInput
 from trilens.evaluate.evaluation import LensResult, evaluate
+from trilens.evaluate.report import evaluation_page, gather
 from trilens.evaluate.runs import write_trec
+from trilens.evaluate.variants import parse_variant
 from trilens.serve.options import Json, Lens, Threads, lens_names
 from trilens.serve.progress import counting
-from trilens.serve.render import out, print_json
+from trilens.serve.render import out, print_json, write_page
 from trilens.store.catalog import FILE_NAME
 from trilens.text.beir import Beir
 from trilens.text.readers import read, survey
 
 
 def evaluate_command(
-    folder: Annotated[
-        Path,
-        typer.Argument(metavar="FOLDER", help="A BEIR folder: corpus.jsonl, queries.jsonl, qrels/.", show_default=False),
+    folders: Annotated[
+        list[Path],
+        typer.Argument(metavar="FOLDER...", help="BEIR folders: corpus.jsonl, queries.jsonl, qrels/.", show_default=False),
     ],
     lens: Lens = None,
     split: Annotated[str, typer.Option(help="Which judgements: the name of a file in qrels/.")] = "test",
@@ -29,6 +34,20 @@ def evaluate_command(
         typer.Option(
             "--to", metavar="FOLDER", help="Where runs and the collection go.  [default: runs/NAME]", show_default=False
         ),
+    ] = None,
+    variant: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--variant",
+            metavar="TEXT",
+            help="One more way to search: a lens with settings, such as multi:method=xtr,probes=64 or sparse:query=bag, or a "
+            "fusion, such as rrf or zscore:bm25=1,dense=2. May be given again.",
+            show_default=False,
+        ),
+    ] = None,
+    report: Annotated[
+        Path | None,
+        typer.Option("--report", metavar="FILE", help="Write a page for people into this file.", show_default=False),
     ] = None,
     model: Annotated[str | None, typer.Option(help="Bundled model or model folder.", show_default=False)] = None,
     threads: Threads = None,
@@ -43,21 +62,60 @@ def evaluate_command(
       trilens eval data/scifact
 
       trilens eval data/nfcorpus --split dev --lens bm25 --json
+
+      trilens eval data/cranfield data/cacm --report report.html
+
+      trilens eval data/cranfield --lens bm25,dense,multi --variant rrf --variant multi:method=exact --report report.html
     """
-    dataset = Beir(folder)
+    datasets = _datasets(folders, split)  # before any corpus is encoded: errors must not come after an hour
+    if report and not report.parent.is_dir():
+        raise BadInput(f"there is no folder {report.parent} for the report; make it first")
     names = lens_names(lens)
-    queries = dataset.queries(split)  # before the corpus is encoded: errors must not come after an hour
-    target = to or Path("runs") / dataset.name
-    with _collection(dataset, target, names, model, threads) as collection:
-        chosen = names or collection.lenses
-        with counting("searching", len(queries) * len(chosen), "queries") as advance:
-            results = evaluate(collection, dataset, split, chosen, advance)
-    for result in results:
-        write_trec(result.run, target / f"{split}.{result.lens}.trec", f"trilens-{result.lens}")
-    if json:
-        print_json({"dataset": dataset.name, "results": [_row(result) for result in results]})
-    else:
-        _print(dataset.name, split, len(queries), results, target)
+    evaluated = []
+    for dataset in datasets:
+        target = (to if len(datasets) == 1 else to and to / dataset.name) or Path("runs") / dataset.name
+        queries = dataset.queries(split)
+        with _collection(dataset, target, names, model, threads) as collection:
+            chosen = _chosen(names or collection.lenses, variant or [], collection.lenses)
+            with counting("searching", len(queries) * len(chosen), "queries") as advance:
+                results = evaluate(collection, dataset, split, chosen, advance)
+            if report:
+                with counting("explaining", None, "examples") as advance:
+                    evaluated.append(gather(collection, dataset, split, results, advance))
+        for result in results:
+            write_trec(result.run, target / f"{split}.{_file_name(result.lens)}.trec", f"trilens-{_file_name(result.lens)}")
+        if json:
+            print_json({"dataset": dataset.name, "results": [_row(result) for result in results]})
+        else:
+            _print(dataset.name, split, len(queries), results, target)
+    if report:
+        write_page(report, evaluation_page(evaluated))
+        if not json:
+            out().print(f"the report is {report}", style="dim")
+
+
+def _datasets(folders: list[Path], split: str) -> list[Beir]:
+    found = [Beir(folder) for folder in folders]
+    for dataset in found:
+        dataset.queries(split)
+    if doubled := [name for name, count in Counter(dataset.name for dataset in found).items() if count > 1]:
+        raise BadInput(f"two folders are called {doubled[0]}; expected different names, which results are kept under")
+    return found
+
+
+def _chosen(lenses: list[str], variants: list[str], present: list[str]) -> list[str]:
+    """The lenses and then the variants, each once and of lenses that are there."""
+    chosen = [*lenses, *variants]
+    if doubled := [text for text, count in Counter(chosen).items() if count > 1]:
+        raise BadInput(f"{doubled[0]!r} is to be measured twice; name it once")
+    for text in variants:
+        parse_variant(text, present)
+    return chosen
+
+
+def _file_name(variant: str) -> str:
+    """What every file system takes."""
+    return re.sub(r"[^\w.+=-]", "_", variant)
 
 
 def _collection(dataset: Beir, target: Path, names: list[str] | None, model: str | None, threads: int | None) -> Collection:

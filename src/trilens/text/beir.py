@@ -40,23 +40,12 @@ class Beir:
 
     def qrels(self, split: str) -> Qrels:
         """The judgements of a split, in file order."""
-        found: Qrels = {}
-        path = self._qrels_path(split)
-        for place, query_id, doc_id, grade in _judgements(path):
-            of_query = found.setdefault(query_id, {})
-            if of_query.setdefault(doc_id, grade) != grade:
-                raise BadInput(
-                    f"{place}: {query_id!r} and {doc_id!r} were judged {of_query[doc_id]} before and {grade} here; "
-                    "expected one judgement: remove one"
-                )
-        if not found:
-            raise BadInput(f"{shown(path)} holds no judgement; expected lines of query-id, corpus-id, score")
-        return found
+        return read_qrels(self._qrels_path(split))
 
     def queries(self, split: str) -> dict[str, str]:
         """The queries that have judgements in this split, in the order of queries.jsonl."""
         judged = self.qrels(split)
-        queries = {query_id: text for query_id, text in self._all_queries().items() if query_id in judged}
+        queries = {query_id: text for query_id, text in self.all_queries().items() if query_id in judged}
         missing = [query_id for query_id in judged if query_id not in queries]
         if missing:
             raise BadInput(
@@ -72,7 +61,8 @@ class Beir:
             raise BadInput(f"{shown(self.folder)} has no split {split!r}; choose one of those it has: {known}")
         return self.folder / "qrels" / f"{split}.tsv"
 
-    def _all_queries(self) -> dict[str, str]:
+    def all_queries(self) -> dict[str, str]:
+        """The queries by id, judged or not."""
         path = layout_file(self.folder, "queries.jsonl")
         if path is None:
             raise BadInput(f"{shown(self.folder)} has no queries.jsonl; expected a folder in the BEIR layout")
@@ -86,6 +76,21 @@ class Beir:
                     raise BadInput(f"{record[0]}: the query id {query.doc_id!r} was read before; expected every id once")
                 queries[query.doc_id] = query.text
         return queries
+
+
+def read_qrels(path: Path) -> Qrels:
+    """Judgements in file order: the three columns of BEIR or the four of TREC."""
+    found: Qrels = {}
+    for place, query_id, doc_id, grade in _judgements(path):
+        of_query = found.setdefault(query_id, {})
+        if of_query.setdefault(doc_id, grade) != grade:
+            raise BadInput(
+                f"{place}: {query_id!r} and {doc_id!r} were judged {of_query[doc_id]} before and {grade} here; "
+                "expected one judgement: remove one"
+            )
+    if not found:
+        raise BadInput(f"{shown(path)} holds no judgement; expected lines of query-id, corpus-id, score")
+    return found
 
 
 def _judgements(path: Path) -> Iterator[tuple[Place, str, str, int]]:
