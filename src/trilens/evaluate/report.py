@@ -26,11 +26,11 @@ from trilens.text.beir import Beir
 
 EXAMPLES_EACH = 2
 READING = """<details class="card"><summary>How to read this</summary>
-<p>Every lens answered the same queries, and people had judged before which documents are relevant. A measure of 1 is perfect, 0 is
-nothing found. A lead is called <b>significant</b> when chance alone would hardly ever make one as large: then it should hold for
-other queries of the same kind. A lead that is not significant may be real or luck.</p>
-<p>In the plots of cost, up is better and left is cheaper; the dashed line joins the lenses that nothing beats in both. In the plots
-of queries, every point is a query: above the diagonal the lens at the left edge answers it better, below it the other one.</p>
+<p>Every lens answered the same queries, and people had judged before which documents are relevant. A measure of 1 is perfect,
+0 is nothing found. A lead is called <b>significant</b> when chance alone would hardly ever make one as large: then it should hold
+for other queries of the same kind. A lead that is not significant may be real or luck.</p>
+<p>In the plots of cost, up is better and left is cheaper; the dashed line joins the lenses that nothing beats in both. In the
+plots of queries, every point is a query: above the diagonal the lens at the left edge answers it better, below it the other one.</p>
 <p>Examples show a relevant document, where each lens ranked it, and the words that made the difference:
 <span class="chip">word <b>+0.1</b></span> speaks for it, <span class="chip minus">word <b>−0.1</b></span> for the document that
 the loser preferred.</p></details>"""

@@ -106,8 +106,8 @@ def _datasets(folders: list[Path], split: str) -> list[Beir]:
 def _chosen(lenses: list[str], variants: list[str], present: list[str]) -> list[str]:
     """The lenses and then the variants, each once and of lenses that are there."""
     chosen = [*lenses, *variants]
-    if doubled := [text for text, count in Counter(chosen).items() if count > 1]:
-        raise BadInput(f"{doubled[0]!r} is to be measured twice; name it once")
+    if doubled := [name for name, count in Counter(map(_file_name, chosen)).items() if count > 1]:
+        raise BadInput(f"two runs would be called {doubled[0]!r}; expected every lens and variant once")
     for text in variants:
         parse_variant(text, present)
     return chosen
