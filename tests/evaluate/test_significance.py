@@ -16,7 +16,9 @@ def column(*values: float) -> NDArray[np.float64]:
 def by_counting(differences: NDArray[np.float64]) -> float:
     """All ways to choose the signs, one after the other."""
     seen = abs(sum(differences))
-    sums = [abs(sum(sign * value for sign, value in zip(signs, differences, strict=True))) for signs in _signs(len(differences))]
+    sums = [
+        abs(sum(sign * value for sign, value in zip(signs, differences, strict=True))) for signs in _signs(len(differences))
+    ]
     return sum(total >= seen - 1e-12 for total in sums) / len(sums)
 
 

@@ -12,14 +12,15 @@ from trilens.evaluate.comparison import Pair
 from trilens.evaluate.significance import TIE, Values
 from trilens.explain.sheet import brief, safe
 
-WIDTH, HEIGHT = 460.0, 320.0
-LEFT, RIGHT, TOP, BOTTOM = 52.0, 14.0, 14.0, 46.0
+WIDTH, HEIGHT = 420.0, 300.0
+LEFT, RIGHT, TOP, BOTTOM = 58.0, 12.0, 10.0, 44.0
 SQUARE = 300.0
 LETTER = 6.4  # width of an average letter of a label
 LINE = 15.0
-LONGEST = 26
+NEAR = 4.0
+LONGEST = 34
 STYLE = """
-.chart{width:100%;height:auto;font-size:12px}.chart text{fill:var(--text)}.chart .soft{fill:var(--soft)}
+.chart{display:block;width:100%;height:auto;font-size:12px}.chart text{fill:var(--text)}.chart .soft{fill:var(--soft)}
 .chart .grid{stroke:var(--line)}.chart .edge{stroke:var(--soft);stroke-dasharray:4 4;fill:none;opacity:.7}
 .chart .halo{paint-order:stroke;stroke:var(--surface);stroke-width:3px;stroke-linejoin:round}
 """
@@ -49,18 +50,18 @@ def trade_off(points: Sequence[Point], x_label: str, y_label: str) -> str:
 
     pieces = [_line(*place(10**low, tick), *place(10**high, tick), "grid") for tick in ticks]
     pieces += [_text(LEFT - 7, place(1, tick)[1] + 4, _tick(tick), "end", "soft") for tick in ticks]
-    pieces += [
-        _text(place(tick, bottom)[0], HEIGHT - BOTTOM + 17, _tick(tick), "middle", "soft") for tick in _powers(low, high)
-    ]
+    for tick in _powers(low, high):
+        pieces.append(_line(*place(tick, bottom), *place(tick, top), "grid"))
+        pieces.append(_text(place(tick, bottom)[0], HEIGHT - BOTTOM + 17, _tick(tick), "middle", "soft"))
     pieces += _axis_labels(x_label, y_label)
     edge = [place(point.x, point.y) for point in _frontier(points)]
     if len(edge) > 1:
         pieces.append(f'<path class="edge" d="M{" L".join(f"{x:.1f} {y:.1f}" for x, y in edge)}"/>')
     spots = [place(point.x, point.y) for point in points]
-    for point, (x, y), (label_x, label_y, anchor) in zip(points, spots, _labels(points, spots), strict=True):
+    for point, (x, y) in zip(points, spots, strict=True):
         told = safe(f"{point.name}: {y_label} {point.y:.4f}, {_tick(point.x)} {x_label}")
         pieces.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="6" style="fill:{point.colour}"><title>{told}</title></circle>')
-        pieces.append(_text(label_x, label_y, brief(point.name, LONGEST), anchor, "halo"))
+    pieces += [_text(x, y, name, anchor, "halo") for name, x, y, anchor in _labels([point.name for point in points], spots)]
     return _svg(WIDTH, HEIGHT, f"{y_label} against {x_label}", pieces)
 
 
@@ -95,30 +96,28 @@ def query_by_query(first: Values, second: Values, names: tuple[str, str], colour
 
 def intervals(pairs: Sequence[Pair]) -> str:
     """The mean difference of every pair with its interval; one that holds no zero is drawn in colour."""
-    width, label, row = 720.0, 250.0, 26.0
+    edge, row, foot = 12.0, 40.0, 30.0
     reach = max((abs(end) for pair in pairs for end in (pair.low, pair.high, pair.difference)), default=0.0) or 1.0
-    size = width - label - 20
+    height = row * len(pairs) + foot
 
     def place(value: float) -> float:
-        return label + size / 2 + value / reach * size / 2
+        return WIDTH / 2 + value / reach * (WIDTH / 2 - edge)
 
-    height = row * len(pairs) + 34
-    pieces = [_line(place(value * reach), 4, place(value * reach), height - 26, "grid") for value in (-1, -0.5, 0.5, 1)]
-    pieces.append(_line(place(0), 4, place(0), height - 26, "edge"))
-    for value in (-reach, 0.0, reach):
-        anchor = "start" if value < 0 else "end" if value > 0 else "middle"
-        pieces.append(_text(place(value), height - 10, f"{value:+.3f}" if value else "equal", anchor, "soft"))
+    pieces = [_line(place(share * reach), 2, place(share * reach), height - foot + 6, "grid") for share in (-1, -0.5, 0.5, 1)]
+    pieces.append(_line(place(0), 2, place(0), height - foot + 6, "edge"))
+    for value, anchor in ((-reach, "start"), (0.0, "middle"), (reach, "end")):
+        pieces.append(_text(place(value), height - 8, f"{value:+.3f}" if value else "equal", anchor, "soft"))
     for number, pair in enumerate(pairs):
-        y = row * number + 18
+        y = row * number + 28
         ink = "var(--soft)" if not pair.significant else "rgb(var(--plus))" if pair.difference > 0 else "rgb(var(--minus))"
         told = safe(f"{pair.difference:+.4f}, from {pair.low:+.4f} to {pair.high:+.4f}")
-        pieces.append(_text(label - 10, y + 4, f"{brief(pair.first, 18)} − {brief(pair.second, 18)}", "end", ""))
+        pieces.append(_text(edge, y - 12, f"{brief(pair.first, LONGEST)} − {brief(pair.second, LONGEST)}", "start", "halo"))
         pieces.append(
             f'<g style="stroke:{ink};fill:{ink}"><title>{told}</title>'
-            f'<path d="M{place(pair.low):.1f} {y} H{place(pair.high):.1f}" stroke-width="3" stroke-linecap="round"/>'
-            f'<circle cx="{place(pair.difference):.1f}" cy="{y}" r="5"/></g>'
+            f'<path d="M{place(pair.low):.1f} {y:.1f} H{place(pair.high):.1f}" stroke-width="3" stroke-linecap="round"/>'
+            f'<circle cx="{place(pair.difference):.1f}" cy="{y:.1f}" r="5"/></g>'
         )
-    return _svg(width, height, "mean differences with their 95 % intervals", pieces)
+    return _svg(WIDTH, height, "mean differences with their 95 % intervals", pieces)
 
 
 def _frontier(points: Sequence[Point]) -> list[Point]:
@@ -150,32 +149,37 @@ def _scale(values: Sequence[float]) -> tuple[float, float, list[float]]:
     room = max(0.15 * (high - low), 0.01)
     low, high = low - room, high + room
     step = 10.0 ** math.floor(math.log10(high - low))
-    step = next(step * part for part in (1.0, 0.5, 0.2, 0.1) if (high - low) / (step * part) >= 4)
+    step = next(step * part for part in (1.0, 0.5, 0.2, 0.1) if (high - low) / (step * part) >= 3)
     first = math.ceil(low / step)
     return low, high, [number * step for number in range(first, math.floor(high / step) + 1)]
 
 
-def _labels(points: Sequence[Point], spots: Sequence[tuple[float, float]]) -> list[tuple[float, float, str]]:
-    """Where names stand: beside their points, and on nothing else."""
+def _labels(names: Sequence[str], spots: Sequence[tuple[float, float]]) -> list[tuple[str, float, float, str]]:
+    """Names and where they stand: beside their points, and on nothing else. Points on one spot have one label."""
+    shared: dict[tuple[float, float], list[str]] = {}
+    for name, (x, y) in zip(names, spots, strict=True):
+        near = next((spot for spot in shared if math.dist(spot, (x, y)) < NEAR), (x, y))
+        shared.setdefault(near, []).append(name)
     taken = [(x - 7, y - 7, x + 7, y + 7) for x, y in spots]
     found = []
-    for point, (x, y) in zip(points, spots, strict=True):
-        width = LETTER * len(brief(point.name, LONGEST))
+    for (x, y), together in shared.items():
+        label = brief(" = ".join(together), LONGEST)
         choices = [
-            (x + side * 11 if side else x, y + 4 + lift, "start" if side > 0 else "end" if side < 0 else "middle")
+            (x + side * 11, y + 4 + lift, "start" if side > 0 else "end" if side < 0 else "middle")
             for lift in (0.0, -LINE, LINE, -2 * LINE, 2 * LINE, -3 * LINE, 3 * LINE)
-            for side in ((1, -1) if not lift else (1, -1, 0))
+            for side in ((1, -1) if not lift else (0, 1, -1))
         ]
-        boxes = [_box(*choice, width) for choice in choices]
-        free = [
-            number
-            for number, box in enumerate(boxes)
-            if box[0] > LEFT and box[2] < WIDTH and box[1] > TOP - 4 and box[3] < HEIGHT - BOTTOM and not _meets(box, taken)
-        ]
-        chosen = free[0] if free else 0
+        boxes = [_box(*choice, LETTER * len(label)) for choice in choices]
+        inside = [number for number, box in enumerate(boxes) if _inside(box)]
+        free = [number for number in inside if not _meets(boxes[number], taken)]
+        chosen = (free or inside or [0])[0]
         taken.append(boxes[chosen])
-        found.append(choices[chosen])
+        found.append((label, *choices[chosen]))
     return found
+
+
+def _inside(box: tuple[float, float, float, float]) -> bool:
+    return box[0] > LEFT and box[2] < WIDTH and box[1] > TOP - 8 and box[3] < HEIGHT - BOTTOM
 
 
 def _box(x: float, y: float, anchor: str, width: float) -> tuple[float, float, float, float]:

@@ -15,6 +15,7 @@ from trilens.evaluate.significance import TIE
 from trilens.explain.explanation import Explanation
 from trilens.text.beir import Qrels
 
+NOTABLE = 0.01  # of the largest difference that a word makes
 Explain = Callable[[str, str], Explanation]
 """The text of a query and a doc_id → why the document has its score."""
 
@@ -29,13 +30,14 @@ class Why:
 
     @property
     def gains(self) -> list[tuple[str, float]]:
-        """By word what the relevant document got more than the rival, or less; the largest differences first."""
+        """By word what the relevant document got more than the rival, or less; the largest first, without the negligible."""
         sums: dict[str, float] = defaultdict(float)
         for part in self.wanted.parts:
             sums[part.label] += part.score
         for part in self.rival.parts if self.rival else ():
             sums[part.label] -= part.score
-        told = [(word, value) for word, value in sums.items() if abs(value) > TIE]
+        least = NOTABLE * max(map(abs, sums.values()), default=0.0)
+        told = [(word, value) for word, value in sums.items() if abs(value) > max(least, TIE)]
         return sorted(told, key=lambda one: (-abs(one[1]), one[0]))
 
     def to_json(self) -> dict[str, Any]:
@@ -93,33 +95,33 @@ class Finder:
     def largest_differences(self, most: int) -> list[Example]:
         """The queries whose best and worst run lie furthest apart by the first measure."""
         values = self._values()
-        best = values.argmax(axis=0)
-        return self._examples(values.max(axis=0) - values.min(axis=0), [self.comparison.names[row] for row in best], most)
+        names = self.comparison.names
+        ends = [(names[best], names[worst]) for best, worst in zip(values.argmax(axis=0), values.argmin(axis=0), strict=True)]
+        return self._examples(values.max(axis=0) - values.min(axis=0), ends, most)
 
-    def wins_of(self, name: str, most: int) -> list[Example]:
-        """The queries that a run answered better than every other, those with the largest lead first."""
+    def wins_of(self, name: str, others: Sequence[str], most: int) -> list[Example]:
+        """The queries that a run answered better than all others, the largest lead first; the first of them is the loser."""
         values = self._values()
-        row = self.comparison.names.index(name)
-        lead = values[row] - np.delete(values, row, axis=0).max(axis=0)
-        return self._examples(lead, [name] * len(lead), most)
+        row, *rows = (self.comparison.names.index(one) for one in (name, *others))
+        lead = values[row] - values[rows].max(axis=0)
+        return self._examples(lead, [(name, others[0])] * len(lead), most)
 
     def _values(self) -> NDArray[np.float64]:
         """(runs, queries) by the first measure."""
         return np.stack([self.comparison.values[name][self.comparison.measures[0]] for name in self.comparison.names])
 
-    def _examples(self, lead: NDArray[np.float64], winners: Sequence[str], most: int) -> list[Example]:
+    def _examples(self, lead: NDArray[np.float64], ends: Sequence[tuple[str, str]], most: int) -> list[Example]:
         found: list[Example] = []
         for place in np.argsort(-lead, kind="stable").tolist():
             if len(found) == most or lead[place] <= TIE:
                 break
-            found += self._example(place, winners[place])
+            found += self._example(place, *ends[place])
         return found
 
-    def _example(self, place: int, winner: str) -> list[Example]:
+    def _example(self, place: int, winner: str, loser: str) -> list[Example]:
         """None where a measure tells runs apart that have no relevant document to show."""
         query, measure = self.comparison.queries[place], self.comparison.measures[0]
         values = {name: float(self.comparison.values[name][measure][place]) for name in self.comparison.names}
-        loser = min(values, key=values.__getitem__)
         rankings = {name: ranking(run.get(query, {})) for name, run in self.runs.items()}
         relevant = {doc_id: grade for doc_id, grade in self.qrels[query].items() if grade > 0}
         shown = [doc_id for doc_id in rankings[winner] if doc_id in relevant]

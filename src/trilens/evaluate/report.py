@@ -27,10 +27,10 @@ from trilens.text.beir import Beir
 EXAMPLES_EACH = 2
 READING = """<details class="card"><summary>How to read this</summary>
 <p>Every lens answered the same queries, and people had judged before which documents are relevant. A measure of 1 is perfect,
-0 is nothing found. A lead is called <b>significant</b> when chance alone would hardly ever make one as large: then it should hold
-for other queries of the same kind. A lead that is not significant may be real or luck.</p>
+0 is nothing found. A lead is called <b>significant</b> when chance alone would hardly ever make one as large: then it should
+hold for other queries of the same kind. A lead that is not significant may be real or luck.</p>
 <p>In the plots of cost, up is better and left is cheaper; the dashed line joins the lenses that nothing beats in both. In the
-plots of queries, every point is a query: above the diagonal the lens at the left edge answers it better, below it the other one.</p>
+plots of queries, every point is a query: above the diagonal the lens at the left edge answers it better, below the other.</p>
 <p>Examples show a relevant document, where each lens ranked it, and the words that made the difference:
 <span class="chip">word <b>+0.1</b></span> speaks for it, <span class="chip minus">word <b>−0.1</b></span> for the document that
 the loser preferred.</p></details>"""
@@ -64,9 +64,9 @@ def gather(
     variants = {name: parse_variant(name, collection.lenses) for name in runs}
     finder = Finder(comparison, runs, qrels, dataset.queries(split))
     examples: dict[str, Sequence[Example]] = {}
-    for name in runs if len(runs) > 1 else ():
+    for name, others in _families(comparison, variants).items():
         found = []
-        for example in finder.wins_of(name, EXAMPLES_EACH):
+        for example in finder.wins_of(name, others, EXAMPLES_EACH) if others else ():
             found.append(_with_reasons(collection, variants, example))
             report(1)
         examples[name] = found
@@ -91,17 +91,17 @@ def comparison_page(comparison: Comparison, examples: Sequence[Example], title: 
     paint = colours(comparison.names)
     head = "".join(f'<th class="number">{safe(measure)}</th>' for measure in comparison.measures)
     rows = [
-        f"<tr><td>{named(name, paint[name])}</td>{_means(comparison, name)}<td>{standing(comparison, name)}</td></tr>"
+        f"<tr><td>{named(name, paint[name])}<small>{standing(comparison, name)}</small></td>{_means(comparison, name)}</tr>"
         for name in comparison.ranking
     ]
     first = [pair for pair in comparison.pairs if pair.measure == comparison.measures[0]]
     pieces = [
         f"<h1>{safe(title)}</h1>",
         verdict_card(comparison, ""),
-        f'<div class="card scroll"><table class="wide"><tr><th>run</th>{head}<th></th></tr>{"".join(rows)}</table></div>',
+        f'<div class="card scroll"><table class="wide"><tr><th>run</th>{head}</tr>{"".join(rows)}</table></div>',
         f"<h2>Differences of {safe(comparison.measures[0])}</h2>",
         '<p class="dim">The mean over all queries with its 95 % interval; in colour where it is significant.</p>',
-        f'<figure class="card">{intervals(first)}</figure>',
+        f'<div class="charts"><figure class="card">{intervals(first)}</figure></div>',
         pairs_section(comparison, open_at_once=True),
         "<h2>Query by query</h2>",
         scatters(comparison),
@@ -110,6 +110,15 @@ def comparison_page(comparison: Comparison, examples: Sequence[Example], title: 
         "" if examples else "<p>No query tells the runs apart.</p>",
     ]
     return sheet(title, "".join(pieces), STYLE)
+
+
+def _families(comparison: Comparison, variants: Mapping[str, Variant]) -> dict[str, list[str]]:
+    """The best variant of each choice of lenses, best first, and those of other lenses; single ones first, which say more."""
+    best: dict[tuple[str, ...], str] = {}
+    for name in comparison.ranking:
+        best.setdefault(tuple(sorted(variants[name].used)), name)
+    single = sorted(comparison.ranking, key=lambda name: len(variants[name].used) > 1)
+    return {name: [other for other in single if tuple(sorted(variants[other].used)) != lenses] for lenses, name in best.items()}
 
 
 def _with_reasons(collection: Collection, variants: Mapping[str, Variant], example: Example) -> Example:
@@ -165,7 +174,7 @@ def _dataset(one: Evaluated) -> str:
     ]
     if len(comparison.names) > 1:
         pieces += [f"<h3>Query by query, {safe(measure)}</h3>", scatters(comparison)]
-        pieces += [_examples(name, one.examples[name], measure, paint) for name in comparison.ranking]
+        pieces += [_examples(name, found, measure, paint) for name, found in one.examples.items()]
     return "".join(pieces)
 
 
@@ -181,13 +190,13 @@ def _quality(one: Evaluated, paint: Mapping[str, str]) -> str:
             for measure in comparison.measures
         )
         rows.append(
-            f"<tr><td>{named(name, paint[name])}</td><td>{standing(comparison, name)}</td>{cells}"
+            f"<tr><td>{named(name, paint[name])}<small>{standing(comparison, name)}</small></td>{cells}"
             f'<td class="number">{to_the_best(comparison, name)}</td><td class="number">{result.ms_per_query:.2f}</td>'
             f'<td class="number">{one.bytes[name] / 1e6:,.2f}</td></tr>'
         )
     measures = "".join(f'<th class="number">{safe(measure)}</th>' for measure in comparison.measures)
     head = (
-        f'<tr><th>lens</th><th></th>{measures}<th class="number">{safe(comparison.measures[0])} to the best</th>'
+        f'<tr><th>lens</th>{measures}<th class="number">to the best, {safe(comparison.measures[0])}</th>'
         '<th class="number">ms per query</th><th class="number">MB</th></tr>'
     )
     return f'<div class="card scroll"><table class="wide">{head}{"".join(rows)}</table></div>'

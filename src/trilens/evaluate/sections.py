@@ -19,16 +19,17 @@ STYLE = (
 .verdict h2{margin:.1rem 0 .4rem}.verdict p{margin:.35rem 0}.verdict{border-left:5px solid var(--soft)}
 .verdict.sure{border-left-color:var(--good)}
 .charts{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,21rem),1fr));gap:1rem;align-items:start}
-.charts.small{grid-template-columns:repeat(auto-fit,minmax(min(100%,16rem),1fr))}
-.charts.small .card{max-width:24rem}
+.charts.small{grid-template-columns:repeat(auto-fill,minmax(min(100%,18rem),1fr))}
 figure{margin:0}figcaption{color:var(--soft);font-size:.9rem}.charts .card{margin:0}
-.dot{display:inline-block;width:.65em;height:.65em;border-radius:50%;margin-right:.45em}
+.run{display:inline-flex;align-items:baseline;gap:.45em;overflow-wrap:anywhere}
+.dot{flex:none;width:.65em;height:.65em;border-radius:50%}details.card summary{margin:0}
 .pill{display:inline-block;border-radius:99px;padding:.02rem .6rem;font-size:.82rem;white-space:nowrap;
 border:1px solid var(--line)}
 .pill.best{border-color:var(--good);color:var(--good);font-weight:600}
-table.wide{width:100%}.wide tr:last-child td{border-bottom:0}
+table.wide,.ranks{width:100%}.ranks{font-size:.9rem;margin:.5rem 0}
+.ranks td,.ranks th{padding:.18rem .35rem}table.wide{margin:0}.wide small{display:block}.wide tr:last-child td{border-bottom:0}
 .note{border-left:4px solid var(--sparse);padding:.1rem .9rem;margin:.6rem 0}
-.columns{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,20rem),1fr));gap:1rem}
+.columns{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,18rem),1fr));gap:.2rem 1.4rem;align-items:start}
 .columns h4{margin:.6rem 0 .2rem;font-size:.92rem}
 .columns .passage{max-height:13rem;overflow:auto;margin:.3rem 0;font-size:.9rem}
 .query{font-size:1.05rem;font-weight:600;margin:0 0 .3rem;overflow-wrap:anywhere}
@@ -64,7 +65,7 @@ def notes_html(comparison: Comparison) -> str:
 
 def named(name: str, colour: str) -> str:
     """A run with its colour."""
-    return f'<span class="dot" style="background:{colour}"></span>{safe(name)}'
+    return f'<span class="run"><span class="dot" style="background:{colour}"></span><span>{safe(name)}</span></span>'
 
 
 def standing(comparison: Comparison, name: str) -> str:
@@ -78,39 +79,37 @@ def standing(comparison: Comparison, name: str) -> str:
 
 
 def to_the_best(comparison: Comparison, name: str) -> str:
-    """The difference to the best run, its interval and p."""
+    """The difference to the best run, p, and below them the interval."""
     best = comparison.ranking[0]
     if name == best:
         return ""
     pair = comparison.pair(name, best)
-    return f'{pair.difference:+.3f} <span class="dim">[{pair.low:+.3f}, {pair.high:+.3f}] {shown_p(pair.p_holm)}</span>'
+    interval = f'<small class="dim">{signed(pair.low, 3)} … {signed(pair.high, 3)}</small>'
+    return f'{signed(pair.difference, 3)}, <span class="dim">{shown_p(pair.p_holm)}</span>{interval}'
+
+
+def signed(value: float, digits: int) -> str:
+    """With a sign in every case, and a minus that is as wide as the plus."""
+    return f"{value:+.{digits}f}".replace("-", "−")
 
 
 def pairs_table(pairs: Sequence[Pair]) -> str:
     """Every two runs, by every measure that was tested."""
     rows = [
         f"<tr><td>{safe(pair.measure)}</td><td>{safe(pair.first)}</td><td>{safe(pair.second)}</td>"
-        f'<td class="number">{pair.difference:+.4f}</td><td class="number">{pair.low:+.4f} … {pair.high:+.4f}</td>'
+        f'<td class="number">{signed(pair.difference, 4)}</td>'
+        f'<td class="number">{signed(pair.low, 4)} … {signed(pair.high, 4)}</td>'
         f'<td class="number">{pair.wins} / {pair.ties} / {pair.losses}</td>'
         f'<td class="number">{pair.p:.4f}</td><td class="number">{pair.p_holm:.4f}</td>'
         f"<td>{'<b>significant</b>' if pair.significant else ''}</td></tr>"
         for pair in pairs
     ]
-    head = "".join(
-        f"<th{kind}>{name}</th>"
-        for name, kind in (
-            ("measure", ""),
-            ("first", ""),
-            ("second", ""),
-            ("first − second", ' class="number"'),
-            ("95 % interval", ' class="number"'),
-            ("wins / ties / losses", ' class="number"'),
-            ("p", ' class="number"'),
-            ("p, Holm", ' class="number"'),
-            ("", ""),
-        )
+    numbers = "".join(
+        f'<th class="number">{name}</th>'
+        for name in ("first − second", "95 % interval", "wins / ties / losses", "p", "p, Holm")
     )
-    return f'<div class="scroll"><table class="wide"><tr>{head}</tr>{"".join(rows)}</table></div>'
+    head = f"<tr><th>measure</th><th>first</th><th>second</th>{numbers}<th></th></tr>"
+    return f'<div class="scroll"><table class="wide">{head}{"".join(rows)}</table></div>'
 
 
 def pairs_section(comparison: Comparison, open_at_once: bool) -> str:
@@ -149,9 +148,8 @@ def example_card(example: Example, measure: str, paint: Mapping[str, str]) -> st
         for name, rank in sorted(example.ranks.items(), key=lambda item: -example.values[item[0]])
     ]
     table = (
-        '<div class="scroll"><table><tr><th></th><th class="number">its rank</th>'
-        f'<th class="number">{safe(measure)}</th></tr>'
-        f"{''.join(rows)}</table></div>"
+        f'<table class="ranks"><tr><th></th><th class="number">its rank</th><th class="number">{safe(measure)}</th></tr>'
+        f"{''.join(rows)}</table>"
     )
     said = (
         f'<p class="dim">query {safe(example.query_id)} · relevant document <code>{safe(example.doc_id)}</code>'
@@ -159,7 +157,8 @@ def example_card(example: Example, measure: str, paint: Mapping[str, str]) -> st
         + "</p>"
     )
     reasons = "".join(_reason(why, paint.get(why.lens, "var(--soft)")) for why in example.whys)
-    return f'<div class="card"><p class="query">{title}</p>{said}{table}{_passages(example)}{reasons}</div>'
+    body = f'<div class="columns">{table}{_passages(example)}</div>{reasons}'
+    return f'<div class="card"><p class="query">{title}</p>{said}{body}</div>'
 
 
 def _rank(rank: int | None) -> str:
@@ -173,23 +172,25 @@ def _passages(example: Example) -> str:
     by_lens = {why.lens: why for why in example.whys}
     first = by_lens.get(example.winner, example.whys[0])
     last = by_lens.get(example.loser, example.whys[-1])
-    pieces = [_passage(first.wanted, f"What {first.lens} saw in the relevant document")]
+    pieces = [_passage(first.wanted, first.lens, "the relevant document")]
     if last.rival:
-        pieces.append(_passage(last.rival, f"What {last.lens} saw in the one that {example.loser} preferred"))
-    return f'<div class="columns">{"".join(pieces)}</div>'
+        whose = "it" if last.lens == example.loser else example.loser
+        pieces.append(_passage(last.rival, last.lens, f"the document that {whose} preferred"))
+    return "".join(pieces)
 
 
-def _passage(one: Explanation, title: str) -> str:
+def _passage(one: Explanation, lens: str, what: str) -> str:
     # The parts of a fusion are lenses, which have no place in the text: its first lens shows where it looked.
     seen = one.children[0] if one.children else one
-    return f'<div><h4>{safe(title)}</h4><p class="passage">{coloured_passage(seen)}</p></div>'
+    who = f"{seen.lens}, a part of {lens}," if one.children else lens
+    return f'<div><h4>{safe(f"What {who} saw in {what}")}</h4><p class="passage">{coloured_passage(seen)}</p></div>'
 
 
 def _reason(why: Why, colour: str) -> str:
     """The words that made the difference, as one lens has them."""
     against = f" against {why.rival.score:.3f}" if why.rival else ""
     chips = "".join(
-        f'<span class="chip{" minus" if gain < 0 else ""}">{safe(word)} <b>{gain:+.3f}</b></span>'
+        f'<span class="chip{" minus" if gain < 0 else ""}">{safe(word)} <b>{signed(gain, 3)}</b></span>'
         for word, gain in why.gains[:MOST_GAINS]
     )
     return f'<p class="chips">{named(why.lens, colour)} <span class="dim">{why.wanted.score:.3f}{against}:</span> {chips}</p>'

@@ -120,12 +120,14 @@ def _judgements(qrels: Path | None, dataset: Path | None, split: str) -> tuple[Q
 
 
 def _named(given: Sequence[str]) -> dict[str, Path]:
-    """Runs by name: NAME=FILE, or the file's name without its endings."""
+    """Runs by name: NAME=FILE, or the file's name without its endings and without the split that `eval` puts before them."""
     found: dict[str, Path] = {}
+    plain = [one for one in given if "=" not in one or Path(one).exists()]
+    stems = dict(zip(plain, _without_split([_stem(Path(one)) for one in plain]), strict=True))
     for one in given:
-        name, equals, file = one.partition("=")
-        if not equals or Path(one).exists():
-            name, file = _stem(Path(one)), one
+        name, _, file = one.partition("=")
+        if one in stems:
+            name, file = stems[one], one
         if not name.strip() or not file:
             raise BadInput(f"run {one!r} has no name or no file; expected FILE or NAME=FILE")
         if name in found:
@@ -141,6 +143,12 @@ def _stem(file: Path) -> str:
     while name.endswith(ENDINGS):
         name = name[: name.rindex(".")]
     return name or file.name
+
+
+def _without_split(names: list[str]) -> list[str]:
+    """test.bm25 and test.dense become bm25 and dense."""
+    first = {name.partition(".")[0] for name in names if "." in name}
+    return [name.partition(".")[2] for name in names] if len(first) == 1 and all(name.count(".") for name in names) else names
 
 
 def _explained(
@@ -189,21 +197,17 @@ def _means(compared: Comparison) -> Table:
 
 
 def _pairs(compared: Comparison) -> Table:
-    table = Table("measure", "first", "second")
-    for name in ("first − second", "95 % interval", "wins/ties/losses", "p", "p, Holm"):
-        table.add_column(name, justify="right")
-    table.add_column("")
+    table = Table("measure", "difference")
+    for name in ("mean", "95 % interval", "+/=/−", "p, Holm"):
+        table.add_column(name, justify="right", no_wrap=True)
     for pair in compared.pairs:
         table.add_row(
             pair.measure,
-            Text(printable(pair.first)),
-            Text(printable(pair.second)),
+            Text(printable(f"{pair.first} − {pair.second}")),
             f"{pair.difference:+.4f}",
-            f"{pair.low:+.4f} … {pair.high:+.4f}",
+            f"{pair.low:+.3f} … {pair.high:+.3f}",
             f"{pair.wins}/{pair.ties}/{pair.losses}",
-            f"{pair.p:.4f}",
-            f"{pair.p_holm:.4f}",
-            Text("significant", style="green") if pair.significant else "",
+            Text(f"{pair.p_holm:.4f}{'*' if pair.significant else ' '}", style="green" if pair.significant else ""),
         )
     return table
 
