@@ -15,11 +15,11 @@ def column(*values: float) -> NDArray[np.float64]:
 
 def by_counting(differences: NDArray[np.float64]) -> float:
     """All ways to choose the signs, one after the other."""
-    seen = abs(sum(differences))
+    seen = abs(float(differences.sum()))
     sums = [
         abs(sum(sign * value for sign, value in zip(signs, differences, strict=True))) for signs in _signs(len(differences))
     ]
-    return sum(total >= seen - 1e-12 for total in sums) / len(sums)
+    return float(np.mean([total >= seen - 1e-12 for total in sums]))
 
 
 def _signs(count: int) -> list[tuple[int, ...]]:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import combinations
+from subprocess import CalledProcessError
 from typing import Any
 
 import ir_measures
@@ -135,8 +136,10 @@ def parse_measures(names: Iterable[str]) -> list[Any]:
     found = []
     for name in names:
         try:
-            found.append(ir_measures.parse_measure(name))
-        except (ValueError, NameError) as error:
+            parsed = ir_measures.parse_measure(name)
+            ir_measures.evaluator([parsed], {"query": {"doc": 1}})  # some need packages or parameters that are not there
+            found.append(parsed)
+        except (ValueError, NameError, AssertionError) as error:
             raise BadInput(f"measure is {name!r}; expected one that ir-measures knows, such as nDCG@10 or AP") from error
     return list(dict.fromkeys(found))
 
@@ -144,7 +147,13 @@ def parse_measures(names: Iterable[str]) -> list[Any]:
 def per_query(run: Run, qrels: Qrels, measures: Sequence[Any]) -> dict[str, Values]:
     """By measure the value of every judged query, in the order of the judgements; one that found nothing has zero."""
     judged = {query: found for query, found in run.items() if query in qrels}
-    known = {(str(one.measure), one.query_id): one.value for one in ir_measures.iter_calc(measures, qrels, judged)}
+    try:
+        known = {(str(one.measure), one.query_id): one.value for one in ir_measures.iter_calc(measures, qrels, judged)}
+    except CalledProcessError as error:  # a few measures are scripts of others, which take not every id
+        names = ", ".join(map(str, measures))
+        raise BadInput(
+            f"{names} cannot be computed for these ids ({error}); expected measures that take any: nDCG, AP"
+        ) from error
     return {
         str(measure): np.array([known.get((str(measure), query), 0.0) for query in qrels], np.float64) for measure in measures
     }

@@ -32,7 +32,9 @@ def to_markdown(comparison: Comparison, examples: Sequence[Example], title: str)
         _safe(" ".join(verdict(comparison))),
         *(f"- {_safe(note)}" for note in notes(comparison)),
         _table(["run", *measures], means, 1),
-        _table(["measure", "difference", "mean", "95 % interval", "wins / ties / losses", "p", "p, Holm"], pairs, 2),
+        _table(
+            ["measure", "difference", "mean", "95 % interval", "wins / ties / losses", "p", "p, Holm (* below 0.05)"], pairs, 2
+        ),
         _safe(method(comparison)),
     ]
     if examples:

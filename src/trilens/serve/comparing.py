@@ -197,7 +197,7 @@ def _means(compared: Comparison) -> Table:
 
 
 def _pairs(compared: Comparison) -> Table:
-    table = Table("measure", "difference")
+    table = Table("measure", "difference", caption="* significant: below 0.05", caption_justify="left")
     for name in ("mean", "95 % interval", "+/=/−", "p, Holm"):
         table.add_column(name, justify="right", no_wrap=True)
     for pair in compared.pairs:
