@@ -147,8 +147,8 @@ def _stem(file: Path) -> str:
 
 def _without_split(names: list[str]) -> list[str]:
     """test.bm25 and test.dense become bm25 and dense."""
-    first = {name.partition(".")[0] for name in names if "." in name}
-    return [name.partition(".")[2] for name in names] if len(first) == 1 and all(name.count(".") for name in names) else names
+    alike = len(names) > 1 and all("." in name for name in names) and len({name.partition(".")[0] for name in names}) == 1
+    return [name.partition(".")[2] for name in names] if alike else names
 
 
 def _explained(
