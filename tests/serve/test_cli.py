@@ -166,6 +166,7 @@ def test_a_command_that_is_not_understood_is_2(arguments: list[str], trilens: Tr
         "check",
         "optimize",
         "eval",
+        "compare",
         "align",
         "disentangle",
         "explain",

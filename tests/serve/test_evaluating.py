@@ -298,7 +298,7 @@ def test_queries_of_other_splits_are_not_odd(folder: Path, trilens: Trilens) -> 
         (["FOLDER", "--measure", "beauty"], "measure is 'beauty'; expected one such as nDCG@10"),
         (["FOLDER", "--measure", "Hit@5"], "Hit@5 looks for answers"),
         (["FOLDER", "--split", "dev"], "has no split 'dev'"),
-        (["FOLDER", "--lens", "bm25", "--variant", "bm25"], "'bm25' is to be measured twice"),
+        (["FOLDER", "--lens", "bm25", "--variant", "bm25"], "two runs would be called 'bm25'"),
         (["FOLDER", "--lens", "bm25", "--fusion", "zzz"], "zzz"),
         (["FOLDER", "--qrels", "x"], "no --queries are given"),
         (["FOLDER", "--queries", "nowhere.tsv"], "nowhere.tsv does not exist"),

@@ -27,11 +27,6 @@ class Group:
     measures: dict[str, float]
 
 
-def group_queries(by: str, split: Split, collection: Collection) -> Labels:
-    """The queries of each group, smallest label first."""
-    return require_grouping(by).labels(split, collection)
-
-
 def require_grouping(by: str) -> "Grouping":
     """A grouping by its name."""
     if by not in GROUPINGS:
@@ -88,13 +83,14 @@ def _label(length: float) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Grouping:
-    """`title` says in words what the groups are."""
+    """`labels` gives the queries of each group; `title` says in words what the groups are."""
 
+    name: str
     title: str
     labels: Callable[[Split, Collection], Labels]
 
 
 GROUPINGS = {
-    "language": Grouping("the language of the query", _by_language),
-    "length": Grouping("the mean length of the relevant documents", _by_length),
+    "language": Grouping("language", "the language of the query", _by_language),
+    "length": Grouping("length", "the mean length of the relevant documents", _by_length),
 }

@@ -8,6 +8,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
+from subprocess import CalledProcessError
 from typing import Any
 
 import ir_measures
@@ -87,7 +88,13 @@ def per_query(run: Run, qrels: Qrels, measures: Sequence[Any]) -> ByQuery:
     if not measures:
         return {}
     ranked = {query: ranks(found) for query, found in run.items() if query in qrels}
-    known = {(str(one.measure), one.query_id): one.value for one in ir_measures.iter_calc(measures, qrels, ranked)}
+    try:
+        known = {(str(one.measure), one.query_id): one.value for one in ir_measures.iter_calc(measures, qrels, ranked)}
+    except CalledProcessError as error:  # a few measures are scripts of others, which do not take every id
+        names = ", ".join(map(str, measures))
+        raise BadInput(
+            f"{names} cannot be computed for these ids ({error}); expected measures that take any: nDCG, AP"
+        ) from error
     return {str(measure): {query: float(known.get((str(measure), query), 0.0)) for query in qrels} for measure in measures}
 
 

@@ -1,11 +1,14 @@
 """A run: for each query the documents found and their scores; the form that all evaluation tools share."""
 
+import math
 from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
 
 from trilens.errors import BadInput
+from trilens.text.decode import Place, TextLines, open_bytes
+from trilens.text.files import shown
 
 Run = dict[str, dict[str, float]]
 """query id → doc_id → score"""
@@ -36,3 +39,37 @@ def write_trec(run: Run, path: Path, tag: str) -> None:
                     if not name or any(character.isspace() for character in name):
                         raise BadInput(f"id {name!r} cannot be written to a TREC run; expected no spaces in ids")
                 file.write(f"{query} Q0 {doc_id} {rank} {score:.9g} {tag}\n")
+
+
+def read_trec(path: Path) -> Run:
+    """A run as any system writes it, by its scores: as in trec_eval, the column of ranks does not count."""
+    run: Run = {}
+    with open_bytes(path) as stream:
+        lines = TextLines(stream, shown(path))
+        for line in lines:
+            if not line.strip():
+                continue
+            place = Place(shown(path), lines.number)
+            query, doc_id, score = _columns(line, place)
+            if doc_id in run.setdefault(query, {}):
+                raise BadInput(f"{place}: query {query!r} has the document {doc_id!r} a second time; expected it once")
+            run[query][doc_id] = score
+    if not run:
+        raise BadInput(f"{shown(path)} holds no line of a run; expected lines of query, Q0, document, rank, score, tag")
+    return run
+
+
+def _columns(line: str, place: Place) -> tuple[str, str, float]:
+    columns = line.split()
+    if len(columns) != 6:
+        raise BadInput(
+            f"{place}: the line is {line.strip()[:80]!r}, {len(columns)} columns; expected the six of a TREC run: "
+            "query, Q0, document, rank, score, tag"
+        )
+    try:
+        score = float(columns[4])
+    except ValueError:
+        score = math.nan
+    if not math.isfinite(score):
+        raise BadInput(f"{place}: the score is {columns[4]!r}; expected a finite number")
+    return columns[0], columns[2], score

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import typer
 from rich.table import Table
@@ -14,25 +14,27 @@ from trilens.errors import BadInput
 from trilens.evaluate.beir_archives import Archive, BytesDone
 from trilens.evaluate.datasets import choose_split, open_dataset
 from trilens.evaluate.evaluation import LensResult, Task, evaluate
-from trilens.evaluate.groups import GROUPINGS, group_queries
-from trilens.evaluate.measures import ANSWERED, JUDGED, choose_measures
+from trilens.evaluate.groups import GROUPINGS, require_grouping
+from trilens.evaluate.measures import ANSWERED, JUDGED, Hit, choose_measures
+from trilens.evaluate.report import evaluation_page, gather
 from trilens.evaluate.runs import write_trec
 from trilens.evaluate.soundness import Soundness, examine
 from trilens.evaluate.variants import Variant, parse_variant
 from trilens.serve.judged_corpus import corpus_collection
 from trilens.serve.options import Json, Lens, Threads, comma_list, lens_names
 from trilens.serve.progress import counting, counting_bytes
-from trilens.serve.render import out, print_json
+from trilens.serve.render import out, print_json, write_page
 from trilens.store.config import DEFAULT_LENSES
-from trilens.text.dataset import Split, in_languages
+from trilens.text.answers import AnswerKind
+from trilens.text.dataset import Dataset, Split, in_languages
 
 
 def evaluate_command(
-    source: Annotated[
-        str,
+    sources: Annotated[
+        list[str],
         typer.Argument(
-            metavar="DATASET",
-            help="A folder in the layout of BEIR, DPR, TREC, MIRACL, MKQA or MLDR; beir/NAME to download it; or a corpus, with "
+            metavar="DATASET...",
+            help="Folders in the layout of BEIR, DPR, TREC, MIRACL, MKQA or MLDR; beir/NAME to download it; or a corpus, with "
             "--queries.",
             show_default=False,
         ),
@@ -97,6 +99,10 @@ def evaluate_command(
         Path | None,
         typer.Option(metavar="FOLDER", help="Where TREC runs go.  [default: beside the collection]", show_default=False),
     ] = None,
+    report: Annotated[
+        Path | None,
+        typer.Option("--report", metavar="FILE", help="Write a page for people into this file.", show_default=False),
+    ] = None,
     model: Annotated[str | None, typer.Option(help="Bundled model or model folder.", show_default=False)] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Stop where a warning would be printed.")] = False,
     threads: Threads = None,
@@ -116,6 +122,8 @@ def evaluate_command(
 
       trilens eval data/scifact --lens bm25,dense --fusion rrf --fusion zscore:bm25=1,dense=2
 
+      trilens eval data/cranfield data/cacm --lens bm25,dense,multi --variant multi:method=exact --report report.html
+
       trilens eval data/xquad-r/all --by language
 
       trilens eval miracl/ --lang sw --split dev --by length
@@ -124,35 +132,62 @@ def evaluate_command(
 
       trilens eval docs/ --queries topics.301-450.txt --qrels qrels.txt --runs runs/
     """
-    languages = comma_list("--lang", lang)
-    dataset = open_dataset(source, queries, qrels, languages[0] if languages else None, _downloading)
-    data = dataset.split(choose_split(dataset, split))
-    if languages:
-        data = in_languages(data, languages)
-    task = _task(data, measure or [], answers, depth)  # before the corpus is encoded: errors must not come after an hour
-    names = lens_names(lens)
-    chosen = names or list(DEFAULT_LENSES)
-    target = to or Path("runs") / dataset.name
-    with corpus_collection(dataset, target, _options(names, model, language), threads) as collection:
-        variants = _variants(chosen, variant or [], collection.lenses)
-        sound = examine(data, collection)
-        _tell(sound.lines(), strict)
-        task.groups.update({name: group_queries(name, data, collection) for name in by or []})
-        with counting("searching", len(data.queries) * len(variants), "queries") as advance:
-            results = evaluate(collection, task, variants, advance)
-    _tell([line for result in results if (line := _nothing_found(result))], strict)
-    if json:
-        print_json(_to_json(dataset.name, data, sound, results))
-    else:
-        _print(dataset.name, data, results)
-    _write_runs(results, data.name, runs or target, json)
+    if report and not report.parent.is_dir():
+        raise BadInput(f"there is no folder {report.parent} for the report; make it first")
+    names, languages = lens_names(lens), comma_list("--lang", lang)
+    chosen, options = names or list(DEFAULT_LENSES), _options(names, model, language)
+    datasets = _datasets(sources, queries, qrels, languages)
+    # Before any corpus is encoded: errors must not come after an hour.
+    kind = _kind(answers)
+    tasks = [Task(_split(dataset, split, languages), measure or [], kind, depth) for dataset in datasets]
+    measured = [choose_measures(task.measures, task.split) for task in tasks]
+    groupings = [require_grouping(name) for name in by or []]
+    if report and any(all(isinstance(measure, Hit) for measure in measures) for measures in measured):
+        raise BadInput("a report compares by measures of judgements; expected one such as nDCG@10, or no --report")
+    evaluated = []
+    for dataset, task in zip(datasets, tasks, strict=True):
+        target = (to if len(datasets) == 1 else to and to / dataset.name) or Path("runs") / dataset.name
+        with corpus_collection(dataset, target, options, threads) as collection:
+            variants = _variants(chosen, variant or [], collection.lenses)
+            sound = examine(task.split, collection)
+            _tell(sound.lines(), strict)
+            task.groups.update({grouping.name: grouping.labels(task.split, collection) for grouping in groupings})
+            with counting("searching", len(task.split.queries) * len(variants), "queries") as advance:
+                results = evaluate(collection, task, variants, advance)
+            _tell([line for result in results if (line := _nothing_found(result))], strict)
+            if report:
+                with counting("explaining", None, "examples") as advance:
+                    evaluated.append(gather(collection, dataset.name, task.split, variants, results, advance))
+        if json:
+            print_json(_to_json(dataset.name, task.split, sound, results))
+        else:
+            _print(dataset.name, task.split, results)
+        _write_runs(results, task.split.name, (runs if len(datasets) == 1 else runs and runs / dataset.name) or target, json)
+    if report:
+        write_page(report, evaluation_page(evaluated))
+        if not json:
+            out().print(f"the report is {report}", style="dim")
 
 
-def _task(split: Split, measures: list[str], answers: str, depth: int) -> Task:
-    choose_measures(measures, split)
+def _datasets(sources: list[str], queries: Path | None, qrels: Path | None, languages: list[str] | None) -> list[Dataset]:
+    if queries is not None and len(sources) > 1:
+        raise BadInput(f"--queries is given with {len(sources)} corpora; expected one")
+    language = languages[0] if languages else None
+    found = [open_dataset(source, queries, qrels, language, _downloading) for source in sources]
+    if doubled := [name for name, count in Counter(dataset.name for dataset in found).items() if count > 1]:
+        raise BadInput(f"two folders are called {doubled[0]}; expected different names, which results are kept under")
+    return found
+
+
+def _split(dataset: Dataset, said: str | None, languages: list[str] | None) -> Split:
+    split = dataset.split(choose_split(dataset, said))
+    return in_languages(split, languages) if languages else split
+
+
+def _kind(answers: str) -> AnswerKind:
     if answers not in ("string", "regex"):
         raise BadInput(f"--answers is {answers!r}; expected string or regex")
-    return Task(split, measures, answers, depth)  # type: ignore[arg-type]
+    return cast(AnswerKind, answers)
 
 
 def _options(names: list[str] | None, model: str | None, language: str | None) -> dict[str, Any]:
@@ -169,8 +204,8 @@ def _downloading(name: str, archive: Archive) -> Iterator[BytesDone]:
 
 def _variants(lenses: list[str], variants: list[str], present: list[str]) -> list[Variant]:
     """The lenses and then the variants, each once. A fusion that names no lenses is one of those that are measured."""
-    if doubled := [text for text, count in Counter([*lenses, *variants]).items() if count > 1]:
-        raise BadInput(f"{doubled[0]!r} is to be measured twice; name it once")
+    if doubled := [name for name, count in Counter(map(_file_name, [*lenses, *variants])).items() if count > 1]:
+        raise BadInput(f"two runs would be called {doubled[0]!r}; expected every lens and variant once")
     if unknown := [name for name in lenses if name not in present]:
         raise BadInput(f"the collection has no lens {unknown[0]!r}; expected some of {', '.join(present)}")
     return [*(parse_variant(name, present) for name in lenses), *(parse_variant(text, lenses) for text in variants)]
@@ -235,7 +270,12 @@ def _table(title: str, rows: list[dict[str, Any]]) -> Table:
 
 def _write_runs(results: list[LensResult], split: str, folder: Path, quiet: bool) -> None:
     for result in results:
-        name = re.sub(r"[^\w.+=-]", "_", result.lens)  # what every file system takes
+        name = _file_name(result.lens)
         write_trec(result.run, folder / f"{split}.{name}.trec", f"trilens-{name}")
     if not quiet:
         out().print(f"runs are in {folder}", style="dim")
+
+
+def _file_name(variant: str) -> str:
+    """What every file system takes."""
+    return re.sub(r"[^\w.+=-]", "_", variant)

@@ -9,8 +9,6 @@ from trilens.text.files import layout_file, shown
 from trilens.text.qrels import Qrels, read_qrels
 from trilens.text.queries import Queries, read_queries
 
-__all__ = ["Beir", "Qrels"]
-
 
 @dataclass(frozen=True, slots=True)
 class Beir:
@@ -46,7 +44,7 @@ class Beir:
         qrels = self.qrels(name)
         others = {query_id for other in self.splits() if other != name for query_id in self.qrels(other)}
         elsewhere = others - qrels.keys()
-        queries = {query_id: query for query_id, query in self._all_queries().items() if query_id not in elsewhere}
+        queries = {query_id: query for query_id, query in self._queries().items() if query_id not in elsewhere}
         return judged_split(name, queries, qrels, shown(self._qrels_path(name)))
 
     def qrels(self, split: str) -> Qrels:
@@ -55,7 +53,7 @@ class Beir:
 
     def queries(self, split: str) -> dict[str, str]:
         """The texts of the queries that have judgements in this split, in the order of queries.jsonl."""
-        judged = judged_split(split, self._all_queries(), self.qrels(split), shown(self._qrels_path(split)))
+        judged = judged_split(split, self._queries(), self.qrels(split), shown(self._qrels_path(split)))
         return {query_id: query.text for query_id, query in judged.queries.items()}
 
     def _qrels_path(self, split: str) -> Path:
@@ -65,7 +63,11 @@ class Beir:
             raise BadInput(f"{shown(self.folder)} has no split {split!r}; choose one of those it has: {known}")
         return self.folder / "qrels" / f"{split}.tsv"
 
-    def _all_queries(self) -> Queries:
+    def all_queries(self) -> dict[str, str]:
+        """The texts of all queries, judged or not."""
+        return {query_id: query.text for query_id, query in self._queries().items()}
+
+    def _queries(self) -> Queries:
         path = layout_file(self.folder, "queries.jsonl")
         if path is None:
             raise BadInput(f"{shown(self.folder)} has no queries.jsonl; expected a folder in the BEIR layout")
