@@ -117,8 +117,6 @@ def test_groups_of_lengths(folder: Path, trilens: Trilens) -> None:
         {"by": "length", "label": "1–64 words", "queries": 2, "RR": 0.75},
         {"by": "length", "label": "65–128 words", "queries": 1, "RR": 1.0},
     ]
-    assert "groups are by 'colour'; expected one of language, length" in trilens("eval", folder, "--by", "colour").err
-    assert "do not say their language" in trilens("eval", folder, "--lens", "bm25", "--by", "language").err
 
 
 def hits(outcome: Outcome) -> dict[str, Any]:
@@ -142,7 +140,8 @@ def test_answers_are_looked_for_in_what_is_found(tmp_path: Path, monkeypatch: py
     assert hits(trilens(*command, "--measure", "Hit@1", "--answers", "regex")) == {"Hit@1": 1}
     assert "--answers is 'fuzzy'; expected string or regex" in one_line(trilens(*command, "--answers", "fuzzy"))
     assert "nDCG@10 needs judgements" in one_line(trilens(*command, "--measure", "nDCG@10"))
-    assert "need judgements" in trilens(*command, "--by", "length").err
+    assert "need judgements" in one_line(trilens(*command, "--by", "length"))
+    assert "a report compares by measures of judgements" in one_line(trilens(*command, "--report", "r.html"))
 
 
 def test_judged_queries_may_have_answers_too(folder: Path, trilens: Trilens) -> None:
@@ -299,7 +298,11 @@ def test_queries_of_other_splits_are_not_odd(folder: Path, trilens: Trilens) -> 
         (["FOLDER", "--measure", "Hit@5"], "Hit@5 looks for answers"),
         (["FOLDER", "--split", "dev"], "has no split 'dev'"),
         (["FOLDER", "--lens", "bm25", "--variant", "bm25"], "two runs would be called 'bm25'"),
-        (["FOLDER", "--lens", "bm25", "--fusion", "zzz"], "zzz"),
+        (["FOLDER", "--lens", "bm25", "--fusion", "zzz"], "variant 'zzz' does not begin with a lens"),
+        (["FOLDER", "--lens", "bm25", "--fusion", "zscore:bm25=1,dense=1"], "needs the lens dense; expected it in --lens bm25"),
+        (["FOLDER", "--lens", "smell"], "lenses are smell; expected one or more of bm25"),
+        (["FOLDER", "--by", "colour"], "groups are by 'colour'; expected one of language, length"),
+        (["FOLDER", "--by", "language"], "do not say their language"),
         (["FOLDER", "--qrels", "x"], "no --queries are given"),
         (["FOLDER", "--queries", "nowhere.tsv"], "nowhere.tsv does not exist"),
         (["FOLDER", "--lang", "de"], "no query in language 'de'"),

@@ -1,6 +1,6 @@
 """Queries in groups, each measured for itself: by their language, or by how long the documents are that they should find."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
@@ -27,10 +27,19 @@ class Group:
     measures: dict[str, float]
 
 
-def require_grouping(by: str) -> "Grouping":
-    """A grouping by its name."""
+def require_grouping(by: str, splits: Sequence[Split]) -> "Grouping":
+    """A grouping by its name, which the data must allow."""
     if by not in GROUPINGS:
         raise BadInput(f"groups are by {by!r}; expected one of {', '.join(GROUPINGS)}")
+    for split in splits:
+        if by == "language" and not split.languages():
+            raise BadInput(
+                f"queries of {split.name!r} do not say their language; expected a field lang, or a layout that tells it"
+            )
+        if by == "length" and not split.qrels:
+            raise BadInput(
+                f"groups by length need judgements, and {split.name!r} has answers alone; expected relevant documents"
+            )
     return GROUPINGS[by]
 
 
@@ -40,10 +49,6 @@ def measure_groups(by: str, labels: Labels, by_query: ByQuery) -> list[Group]:
 
 
 def _by_language(split: Split, collection: Collection) -> Labels:
-    if not split.languages():
-        raise BadInput(
-            f"the queries of {split.name!r} do not say their language; expected a field lang, or a layout that tells it"
-        )
     labels: Labels = {language: [] for language in split.languages()}
     for query_id, query in split.queries.items():
         labels.setdefault(query.language or "unknown", []).append(query_id)
@@ -52,8 +57,6 @@ def _by_language(split: Split, collection: Collection) -> Labels:
 
 def _by_length(split: Split, collection: Collection) -> Labels:
     """By the mean length of the relevant documents, title and text, in words as BM25 cuts them, stop words included."""
-    if not split.qrels:
-        raise BadInput(f"groups by length need judgements, and {split.name!r} has answers alone; expected relevant documents")
     labels: Labels = {label: [] for label in (*_LABELS, "unknown")}
     lengths: dict[str, int | None] = {}
     for query_id in split.queries:

@@ -141,14 +141,14 @@ def evaluate_command(
     kind = _kind(answers)
     tasks = [Task(_split(dataset, split, languages), measure or [], kind, depth) for dataset in datasets]
     measured = [choose_measures(task.measures, task.split) for task in tasks]
-    groupings = [require_grouping(name) for name in by or []]
+    groupings = [require_grouping(name, [task.split for task in tasks]) for name in by or []]
+    variants = _variants(chosen, variant or [])
     if report and any(all(isinstance(measure, Hit) for measure in measures) for measures in measured):
         raise BadInput("a report compares by measures of judgements; expected one such as nDCG@10, or no --report")
     evaluated = []
     for dataset, task in zip(datasets, tasks, strict=True):
         target = (to if len(datasets) == 1 else to and to / dataset.name) or Path("runs") / dataset.name
         with corpus_collection(dataset, target, options, threads) as collection:
-            variants = _variants(chosen, variant or [], collection.lenses)
             sound = examine(task.split, collection)
             _tell(sound.lines(), strict)
             task.groups.update({grouping.name: grouping.labels(task.split, collection) for grouping in groupings})
@@ -202,13 +202,15 @@ def _downloading(name: str, archive: Archive) -> Iterator[BytesDone]:
         yield advance
 
 
-def _variants(lenses: list[str], variants: list[str], present: list[str]) -> list[Variant]:
+def _variants(lenses: list[str], variants: list[str]) -> list[Variant]:
     """The lenses and then the variants, each once. A fusion that names no lenses is one of those that are measured."""
     if doubled := [name for name, count in Counter(map(_file_name, [*lenses, *variants])).items() if count > 1]:
         raise BadInput(f"two runs would be called {doubled[0]!r}; expected every lens and variant once")
-    if unknown := [name for name in lenses if name not in present]:
-        raise BadInput(f"the collection has no lens {unknown[0]!r}; expected some of {', '.join(present)}")
-    return [*(parse_variant(name, present) for name in lenses), *(parse_variant(text, lenses) for text in variants)]
+    found = [parse_variant(text, lenses) for text in (*lenses, *variants)]
+    for variant in found:
+        if lacking := [name for name in variant.lenses if name not in lenses]:
+            raise BadInput(f"variant {variant.name!r} needs the lens {lacking[0]}; expected it in --lens {','.join(lenses)}")
+    return found
 
 
 def _tell(lines: list[str], strict: bool) -> None:

@@ -17,8 +17,8 @@ AT_ONCE = 10_000
 
 def corpus_collection(dataset: Dataset, target: Path, options: dict[str, Any], threads: int | None) -> Collection:
     """Any collection in `target` that has the lenses of these options, made in the same way, or a new one."""
-    documents = survey(dataset.sources).documents
     config = CollectionConfig.of(**options)
+    documents = survey(dataset.sources).documents
     kept = _kept(target, config)
     if kept is not None:
         collection = Collection.open(kept, threads=threads)
