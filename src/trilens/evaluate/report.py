@@ -107,9 +107,8 @@ def comparison_page(comparison: Comparison, examples: Sequence[Example], title: 
         pairs_section(comparison, open_at_once=True),
         "<h2>Query by query</h2>",
         scatters(comparison),
-        "<h2>The queries that differ most</h2>",
+        "<h2>The queries that differ most</h2>" if examples else "",
         *(example_card(example, comparison.measures[0], paint) for example in examples),
-        "" if examples else "<p>No query tells the runs apart.</p>",
     ]
     return sheet(title, "".join(pieces), STYLE)
 

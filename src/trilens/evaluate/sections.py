@@ -7,7 +7,7 @@ from trilens.evaluate.comparison import Comparison, Pair
 from trilens.evaluate.examples import Example, Why
 from trilens.evaluate.verdict import headline, method, notes, shown_p, verdict
 from trilens.explain.explanation import Explanation
-from trilens.explain.sheet import coloured_passage, lens_colour, safe
+from trilens.explain.sheet import LENSES, coloured_passage, lens_colour, safe
 
 MOST_SCATTERS = 9
 MOST_GAINS = 8
@@ -44,8 +44,7 @@ summary{cursor:pointer;color:var(--soft);margin:.6rem 0}
 
 def colours(names: Sequence[str]) -> dict[str, str]:
     """A colour for every run."""
-    others = [name for name in names if not lens_colour(name, 0).startswith("var(--other")]
-    rest = [name for name in names if name not in others]
+    rest = [name for name in names if name.partition(":")[0] not in LENSES]
     return {name: lens_colour(name, rest.index(name) if name in rest else 0) for name in names}
 
 

@@ -19,7 +19,7 @@ STYLE = """
 --other-4:#fda4af}}
 *{box-sizing:border-box}
 body{font:15px/1.55 system-ui,sans-serif;max-width:70rem;margin:2rem auto;padding:0 1rem;color:var(--text);
-background:var(--ground)}
+background:var(--ground);overflow-wrap:break-word}
 h1{font-size:1.5rem;line-height:1.25}h2{font-size:1.2rem;margin-top:2.4rem}h3{font-size:1rem;margin:1.8rem 0 .3rem}
 .passage{white-space:pre-wrap;overflow-wrap:anywhere;border-left:3px solid var(--line);padding:.5rem 1rem}
 mark{color:inherit;border-radius:3px}
@@ -28,7 +28,7 @@ td.number,th.number{text-align:right;font-variant-numeric:tabular-nums;white-spa
 .bar{display:inline-block;height:.7rem;background:rgb(var(--plus));vertical-align:middle}.bar.minus{background:rgb(var(--minus))}
 .scroll{overflow-x:auto}.map td{padding:.15rem .3rem;font-size:.75rem;text-align:center}
 .map th{font-size:.75rem;font-weight:normal}
-code{font-family:ui-monospace,monospace;font-size:.9em;overflow-wrap:anywhere}
+a{color:inherit}code{font-family:ui-monospace,monospace;font-size:.9em;overflow-wrap:anywhere}
 """
 
 
