@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.multi import read_task
+from benchmarks.tasks import read_task
 from trilens.encode.folder import resolve_model
 from trilens.encode.onnx import OnnxEncoder
 from trilens.represent import Sparse
