@@ -19,6 +19,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -36,6 +37,7 @@ from trilens.encode.onnx import OnnxEncoder
 from trilens.encode.terms import SparseMode
 from trilens.index.multi import MultiConfig, MultiLens
 from trilens.index.multi_params import MultiParams
+from trilens.index.multi_search import MultiSearcher
 from trilens.kernels.sparse import sparse_dot_all
 from trilens.represent import Multi, Sparse
 from trilens.serve.progress import counting
@@ -99,13 +101,16 @@ def multi(texts: Texts) -> Variants:
     assert texts.docs.multi and texts.queries.multi
     yield "multi bits", "32 (not coded)", maxsim(texts.queries.multi, texts.docs.multi)
     for bits in BITS:
-        yield "multi bits", str(bits), search(texts, bits, MultiParams("exact"))
-    for probes in PROBES:
-        yield "PLAID", f"{probes} probes", search(texts, 4, MultiParams("plaid", probes=probes))
-    for probes in PROBES:
-        yield "XTR", f"{probes} probes, estimated", search(texts, 4, MultiParams("xtr", probes=probes))
-    for nth in NTHS:
-        yield "XTR", f"{XTR_PROBES} probes, k' = {nth}", search(texts, 4, MultiParams("xtr", probes=XTR_PROBES, nth=nth))
+        with coded(texts.docs, bits) as searcher:
+            yield "multi bits", str(bits), search(searcher, texts, MultiParams("exact"))
+    with coded(texts.docs, 4) as searcher:
+        for probes in PROBES:
+            yield "PLAID", f"{probes} probes", search(searcher, texts, MultiParams("plaid", probes=probes))
+        for probes in PROBES:
+            yield "XTR", f"{probes} probes, estimated", search(searcher, texts, MultiParams("xtr", probes=probes))
+        for nth in NTHS:
+            imputed = MultiParams("xtr", probes=XTR_PROBES, nth=nth)
+            yield "XTR", f"{XTR_PROBES} probes, k' = {nth}", search(searcher, texts, imputed)
 
 
 def sum_of(weights: Mapping[str, float], by_head: Mapping[str, Scores]) -> Scores:
@@ -114,14 +119,20 @@ def sum_of(weights: Mapping[str, float], by_head: Mapping[str, Scores]) -> Score
     return total
 
 
-def search(texts: Texts, bits: int, params: MultiParams) -> Scores:
-    """What one search through the multi lens finds."""
+@contextmanager
+def coded(docs: Encoded, bits: int) -> Iterator[MultiSearcher]:
+    """The documents in an index of so many bits."""
     lens = MultiLens(cast(Any, None), MultiConfig(bits=bits))  # vectors are given: nothing is left to encode
     with tempfile.TemporaryDirectory() as folder:
         page, part = Path(folder) / "page", Path(folder) / "part"
-        lens.share(texts.docs, [], page)
-        lens.build(texts.docs, part, [lens.open_shared(page)])
-        top = lens.searcher([lens.open(part)], [None], [lens.open_shared(page)]).search(texts.queries, DEPTH, params=params)
+        lens.share(docs, [], page)
+        lens.build(docs, part, [lens.open_shared(page)])
+        yield lens.searcher([lens.open(part)], [None], [lens.open_shared(page)])
+
+
+def search(searcher: MultiSearcher, texts: Texts, params: MultiParams) -> Scores:
+    """What one search through the multi lens finds."""
+    top = searcher.search(texts.queries, DEPTH, params=params)
     assert texts.docs.multi
     scores = np.full((len(top.rows), len(texts.docs.multi)), -np.inf, np.float32)
     for query, (rows, found) in enumerate(zip(top.rows, top.scores, strict=True)):

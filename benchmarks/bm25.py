@@ -13,17 +13,17 @@ import json
 import random
 import re
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks.contest import ask, present, python_for
+from benchmarks.contest import ask, python_for, taking_part
 from benchmarks.peers.words import BATCH, CONTENDERS
 from benchmarks.record import add_data, file_hash, record
-from benchmarks.tasks import SEED, K, whole
+from benchmarks.tasks import SEED, K, whole, write_lines
 from trilens.text.analysis import Analyzer
 from trilens.text.readers import read
 
@@ -68,9 +68,10 @@ def compare(name: str, data: str, texts: list[str], queries: list[str], systems:
         ours: dict[str, Any] = {}
         for system in systems:
             arguments = [system, "--folder", str(folder), *(["--own-analysis"] if own_analysis else [])]
-            (answer,) = ask(python_for(system), "words", arguments, threads=1)
-            ours = answer if system == "trilens" else ours
-            record("bm25", **facts, **per_query(answer, len(queries)), **compared(answer, ours))
+            with taking_part("bm25", system):
+                (answer,) = ask(python_for(system), "words", arguments, threads=1)
+                ours = answer if system == "trilens" else ours
+                record("bm25", **facts, **per_query(answer, len(queries)), **compared(answer, ours))
 
 
 def compared(answer: dict[str, Any], ours: dict[str, Any]) -> dict[str, float]:
@@ -79,14 +80,10 @@ def compared(answer: dict[str, Any], ours: dict[str, Any]) -> dict[str, float]:
         return {}
     pairs = list(zip(answer["scores"], ours["scores"], strict=True))
     worst = max(float(np.abs(np.subtract(theirs[: len(own)], own)).max(initial=0.0)) for theirs, own in pairs)
-    shares = [len(set(theirs) & set(own)) / max(1, len(own)) for theirs, own in zip(answer["found"], ours["found"], strict=True)]
+    shares = [
+        len(set(theirs) & set(own)) / max(1, len(own)) for theirs, own in zip(answer["found"], ours["found"], strict=True)
+    ]
     return {"largest_score_difference": worst, "overlap_at_10": float(np.mean(shares))}
-
-
-def write_lines(path: Path, lines: Iterable[str]) -> None:
-    """A text file."""
-    with path.open("w", encoding="utf-8") as file:
-        file.writelines(f"{line}\n" for line in lines)
 
 
 def terms_of(analyzer: Analyzer, texts: list[str]) -> list[list[str]]:
@@ -114,11 +111,10 @@ def main() -> None:
     options = parser.parse_args()
     texts = [whole(document) for document in read([options.corpus], on_bad=lambda error: None)]
     queries, data = make_queries(texts), file_hash(options.corpus)
-    systems = present("bm25", options.systems)
     if not options.grow:
-        compare(options.corpus.name.partition(".")[0], data, texts, queries, systems, own_analysis=True)
+        compare(options.corpus.name.partition(".")[0], data, texts, queries, options.systems, own_analysis=True)
     for size in options.grow:
-        compare(f"grown to {size:,}", data, list(grow(texts, size)), queries, systems, own_analysis=False)
+        compare(f"grown to {size:,}", data, list(grow(texts, size)), queries, options.systems, own_analysis=False)
 
 
 if __name__ == "__main__":

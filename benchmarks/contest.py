@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -29,17 +30,16 @@ def python_for(system: str) -> Path:
     return Path(sys.executable) if system == "trilens" else python_of(system)
 
 
-def present(chapter: str, systems: Sequence[str]) -> list[str]:
-    """The contenders that can take part; for the others, the reason is recorded."""
-    found = []
-    for system in systems:
-        try:
-            python_for(system)
-            found.append(system)
-        except PeerMissing as error:
-            print(f"{system} {error}", file=sys.stderr)
-            record_missing(chapter, system, str(error))
-    return found
+@contextmanager
+def taking_part(chapter: str, system: str) -> Iterator[None]:
+    """Whatever keeps a peer from being measured is recorded in its place, and the others go on; trilens must not fail."""
+    try:
+        yield
+    except PeerMissing as error:
+        if system.startswith("trilens"):
+            sys.exit(f"{system} {error}. Rows so far are recorded")
+        print(f"{system} {error}", file=sys.stderr)
+        record_missing(chapter, system, str(error))
 
 
 def ask(python: Path, module: str, arguments: Sequence[str], threads: int, **variables: str) -> Iterator[Facts]:
@@ -51,8 +51,7 @@ def ask(python: Path, module: str, arguments: Sequence[str], threads: int, **var
         assert process.stdout is not None
         yield from (json.loads(line) for line in process.stdout if line.startswith("{"))
     if process.returncode:
-        said = " ".join(arguments[:2])
-        sys.exit(f"{module} {said} failed (exit code {process.returncode}); see above. Rows so far are recorded")
+        raise PeerMissing(f"failed with exit code {process.returncode}: {Path(command[0]).name} {' '.join(command[1:5])}")
 
 
 def built(system: str, index: Path, build: Callable[[], Iterator[Facts]]) -> Facts:

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.contest import ask, built, present, python_for, recall
+from benchmarks.contest import ask, built, python_for, recall, taking_part
 from benchmarks.peers.protocol import BITS, SHARD, Floats, K, Params, Vectors, read_vectors, shard_files
 from benchmarks.record import add_data, folder_bytes, record, started
 from benchmarks.tasks import SEED, Task, ndcg, read_task
@@ -233,12 +233,12 @@ def main() -> None:
     sizes, grid = ([most // 8, most // 4, most // 2, most], "default") if options.grow else ([most], "all")
     if options.centroids:
         grid = f"{options.centroids} centroids"
-    systems = present("multi", options.systems)
     for size in sizes:
         race = Race(task, folder, model, size, queries, options.threads, options.repeats, began, options.centroids)
-        for system in systems:
+        for system in options.systems:
             settings = [own_choice(system, size)] if options.grow else all_settings(system, size)
-            compete(race, system, scores[:, :size], settings, grid)
+            with taking_part("multi", system):
+                compete(race, system, scores[:, :size], settings, grid)
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.contest import ask, built, present, python_for, recall
+from benchmarks.contest import ask, built, python_for, recall, taking_part
 from benchmarks.peers.protocol import K, Params
 from benchmarks.peers.sparse import CONTENDERS, SHAPES, Rows, read_vectors
 from benchmarks.record import file_hash, folder_bytes, record, started
@@ -129,7 +129,9 @@ def compete(race: Race, system: str, scores: NDArray[np.float32]) -> None:
 def arguments() -> argparse.Namespace:
     """What the command line says."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--vectors", type=Path, default=Path("runs/sparse/debian-en"), help="folder with docs*.npz and queries*.npz")
+    parser.add_argument(
+        "--vectors", type=Path, default=Path("runs/sparse/debian-en"), help="folder with docs*.npz and queries*.npz"
+    )
     parser.add_argument("--shape", choices=SHAPES, default="vdr")
     parser.add_argument("--documents", type=int, help="how many; all if not given")
     parser.add_argument("--queries", type=int, default=300)
@@ -148,8 +150,9 @@ def main() -> None:
     queries = read_vectors(folder, "queries", options.shape, options.queries)
     race = Race(folder, options.shape, len(docs), len(queries), options.repeats, cache, started())
     scores = exact_scores(race, docs, queries)
-    for system in present("sparse", options.systems):
-        compete(race, system, scores)
+    for system in options.systems:
+        with taking_part("sparse", system):
+            compete(race, system, scores)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 import random
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -74,3 +74,9 @@ def ndcg(task: Task, found: Sequence[Sequence[int]]) -> float | None:
         best = float(discounts[: len(ideal)] @ ideal)
         values.append(float(discounts[: len(gains)] @ gains) / best if best else 0.0)
     return round(float(np.mean(values)), 4)
+
+
+def write_lines(path: Path, lines: Iterable[str]) -> None:
+    """A text file."""
+    with path.open("w", encoding="utf-8") as file:
+        file.writelines(f"{line}\n" for line in lines)

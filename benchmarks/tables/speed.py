@@ -44,7 +44,11 @@ def endtoend() -> str:
     for runs in last_runs("endtoend", "corpus", "documents", "threads").values():
         for row in runs:
             quality = "" if row["nDCG@10"] is None else f"{row['nDCG@10']:.3f}"
-            numbers = [f"{row['documents']:,}", f"{row['documents_per_second']:,.0f}", f"{row['queries_per_second_median']:,.1f}"]
+            numbers = [
+                f"{row['documents']:,}",
+                f"{row['documents_per_second']:,.0f}",
+                f"{row['queries_per_second_median']:,.1f}",
+            ]
             numbers += [f"{row['bytes_per_document']:,.0f}", f"{row['first_answer_seconds_median']:.2f}", quality]
             lines.append([f"{row['system']} {row['version']}", *numbers])
     return markdown(header, lines)
