@@ -12,12 +12,13 @@ DATA = "$TRILENS_DATA"
 
 @dataclass(frozen=True, slots=True)
 class Chapter:
-    """`runs` are modules with their arguments; what the user adds is given to each of them."""
+    """`runs` are modules with their arguments; what the user adds is given to each of them, but not to `before`."""
 
     what: str
     needs: str
     takes: str
     runs: tuple[tuple[str, ...], ...]
+    before: tuple[tuple[str, ...], ...] = ()
 
 
 CHAPTERS = {
@@ -31,11 +32,8 @@ CHAPTERS = {
         "weights over a vocabulary against scipy, splade-index and Seismic",
         f"{DATA}/debian-en.jsonl.xz",
         "3 hours the first time (the model encodes the corpus), then 30 minutes",
-        (
-            ("sparse_vectors", "--to", "runs/sparse/debian-en", "--characters", "240"),
-            ("sparse", "--shape", "vdr"),
-            ("sparse", "--shape", "splade"),
-        ),
+        (("sparse", "--shape", "vdr"), ("sparse", "--shape", "splade")),
+        before=(("sparse_vectors", "--to", "runs/sparse/debian-en", "--characters", "240"),),
     ),
     "multi": Chapter(
         "token vectors against fast-plaid and xtr-warp-rs",
@@ -46,7 +44,7 @@ CHAPTERS = {
     "dense": Chapter("dense vectors against faiss", f"{DATA}/debian-en.jsonl.xz", "20 minutes", (("dense",),)),
     "encode": Chapter(
         "the encoder against sentence-transformers",
-        f"{DATA}/cranfield; --model, a checkpoint of the bundled model",
+        f"{DATA}/cranfield; $TRILENS_CHECKPOINT, the weights of the bundled model",
         "10 minutes",
         (("encode",),),
     ),
@@ -55,7 +53,7 @@ CHAPTERS = {
     "store": Chapter("opening a collection", f"{DATA}/debian-en.jsonl.xz", "2 minutes", (("store",),)),
     "endtoend": Chapter(
         "whole systems: trilens, bm25s, Pyserini, PyLate, txtai",
-        f"{DATA}/squad-retrieval; --model, a checkpoint of the bundled model; Java 21 for Pyserini",
+        f"{DATA}/squad-retrieval; $TRILENS_CHECKPOINT, the weights of the bundled model; Java 21 for Pyserini",
         "1 hour",
         (("endtoend",),),
     ),
@@ -96,9 +94,10 @@ def listing() -> str:
 
 def run(name: str, more: list[str]) -> int:
     """Every script of a chapter, until one fails."""
-    for module, *arguments in CHAPTERS[name].runs:
-        print(f"{name}: python -m benchmarks.{' '.join([module, *arguments, *more])}", file=sys.stderr)
-        done = subprocess.run([sys.executable, "-m", f"benchmarks.{module}", *arguments, *more], cwd=ROOT, check=False)
+    chapter = CHAPTERS[name]
+    for module, *arguments in (*chapter.before, *((*given, *more) for given in chapter.runs)):
+        print(f"{name}: python -m benchmarks.{' '.join([module, *arguments])}", file=sys.stderr)
+        done = subprocess.run([sys.executable, "-m", f"benchmarks.{module}", *arguments], cwd=ROOT, check=False)
         if done.returncode:
             return done.returncode
     return 0
@@ -110,12 +109,16 @@ def main() -> None:
         prog="./scripts/bench",
         description=f"{__doc__}\n\nchapters:\n{listing()}",
         epilog="Other arguments go to the chapter's script: ./scripts/bench bm25 --help. $TRILENS_DATA is the folder of the "
-        "data, $TRILENS_PEERS that of the peers' environments, $TRILENS_RESULTS another one for results of trials.",
+        "data, $TRILENS_CHECKPOINT the weights that peers read, $TRILENS_PEERS the folder of the peers' environments, "
+        "$TRILENS_RESULTS another one for the results of trials.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("chapter", choices=[*CHAPTERS, "speed"], metavar="CHAPTER")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help="of the chapter's script")
     options = parser.parse_args()
+    if {"-h", "--help"} & set(options.arguments) and options.chapter != "speed":
+        module, *_ = CHAPTERS[options.chapter].runs[0]
+        sys.exit(subprocess.run([sys.executable, "-m", f"benchmarks.{module}", "--help"], cwd=ROOT, check=False).returncode)
     names = SPEED if options.chapter == "speed" else (options.chapter,)
     failed = [name for name in names if run(name, options.arguments)]
     tables = subprocess.run([sys.executable, "-m", "benchmarks.tables"], cwd=ROOT, check=False)

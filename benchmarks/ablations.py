@@ -2,8 +2,8 @@
 
     ./scripts/bench ablations --folder /data/cranfield
 
-Documents and queries are encoded once, whole (what is beyond the model's length is cut off), with the 2,048 highest weights over
-the vocabulary; every variant is made from that. All searches are exact except where probes are what is varied.
+Documents and queries are encoded once, whole (what is beyond the model's length is cut off), with the 2,048 highest weights
+over the vocabulary; every variant is made from that. All searches are exact except where probes are what is varied.
 
 VDR          how many of the highest weights are kept, of documents and queries, beside those of a text's own tokens
 VDR terms    of the documents only the terms of their own text, only the others, or both; queries are as they are

@@ -3,9 +3,9 @@
     ./scripts/bench encode --model /models/minilm --int8 MODEL --float32 MODEL
 
 `--model` is the checkpoint as sentence-transformers saves it. `--int8` is the model folder made of it (the bundled model if
-nothing is said); `--float32` one made with `trilens export --precision float32`, which is made where it is not given (that needs
-`pip install trilens[export]`). The same texts, the same number of threads, processes in turns; titles and texts of a judged
-collection, so that nDCG@10 of the dense vectors, searched exactly, stands beside the speed. The loss is against torch.
+nothing is said); `--float32` one made with `trilens export --precision float32`, which is made where it is not given (this
+needs `pip install trilens[export]`). The same texts, the same number of threads, processes in turns; titles and texts of a
+judged collection, so that nDCG@10 of the dense vectors, searched exactly, stands beside the speed. The loss is against torch.
 """
 
 import argparse
@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.contest import ask, python_for, taking_part
-from benchmarks.record import add_data, record, record_missing, spread, started
+from benchmarks.record import add_checkpoint, add_data, record, record_missing, spread, started
 from benchmarks.tasks import SEED, K, Task, ndcg, read_task, write_lines
 from trilens.encode.folder import ModelFolder, resolve_model
 from trilens.errors import TrilensError
@@ -47,8 +47,8 @@ def entries(options: argparse.Namespace) -> list[Entry]:
     for folder in (resolve_model(options.int8), options.float32 or exported(options.model)):
         if folder is not None:
             config = ModelFolder.open(folder).config
-            for heads in (("dense",), tuple(config.heads)):
-                found.append(Entry("trilens", config.precision, str(folder), heads))
+            both = (("dense",), tuple(config.heads))
+            found += [Entry("trilens", config.precision, str(folder), heads) for heads in both]
     with taking_part("encode", TORCH):
         python_for(TORCH)
         found.append(Entry(TORCH, "float32", options.model, ("dense",)))
@@ -91,13 +91,15 @@ def main() -> None:
     """Every entry in turns, then a row for each."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add_data(parser, "--corpus", "cranfield", "a judged collection in the BEIR layout")
-    parser.add_argument("--model", required=True, help="folder or hub id for sentence-transformers")
+    add_checkpoint(parser)
     parser.add_argument("--int8", default=DEFAULT_MODEL, help="bundled model or model folder")
     parser.add_argument("--float32", type=Path, help="model folder; made of --model if not given")
     parser.add_argument("--documents", type=int, help="how many; all if not given")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--repeats", type=int, default=3, help="processes for each")
     options = parser.parse_args()
+    if not options.model:
+        parser.error("--model is missing; expected a checkpoint: a folder or hub id, or $TRILENS_CHECKPOINT")
     try:
         tried = entries(options)
     except TrilensError as error:

@@ -2,10 +2,10 @@
 
     ./scripts/bench endtoend --model /models/minilm --documents 5000
 
-trilens with BM25, with dense vectors too, and with token vectors too; bm25s; Pyserini, where there is a Java 21 or newer; PyLate
-with fast-plaid; txtai (BM25 and dense vectors). The same texts and questions, one question per call, so many threads. `--model`
-is a checkpoint for the systems that take one, `--ours` the model folder made of it for trilens (the bundled model if nothing is
-said: all-MiniLM-L6-v2 in 8 bits). The first answer is counted from the start of a process whose files are in the page cache.
+trilens with BM25, with dense vectors too, and with token vectors too; bm25s; Pyserini, where there is a Java 21 or newer;
+PyLate with fast-plaid; txtai (BM25 and dense vectors). The same texts and questions, one question per call, so many threads.
+`--model` is a checkpoint for the systems that take one, `--ours` the model folder made of it for trilens (the bundled model if
+nothing is said, which computes in 8 bits). The first answer is counted from the start of a process whose files are in the page cache.
 Texts are not kept by the peers; trilens keeps them, and its bytes count them.
 """
 
@@ -23,7 +23,7 @@ from typing import Any
 from benchmarks.contest import ask, python_for, taking_part
 from benchmarks.peers.environments import PeerMissing, java_home
 from benchmarks.peers.systems import SYSTEMS
-from benchmarks.record import add_data, folder_bytes, record, spread, started
+from benchmarks.record import add_checkpoint, add_data, folder_bytes, record, spread, started
 from benchmarks.tasks import SEED, K, Task, ndcg, read_task, write_lines
 from trilens.store.config import DEFAULT_MODEL
 
@@ -94,7 +94,7 @@ def main() -> None:
     add_data(parser, "--corpus", "squad-retrieval", "a BEIR folder, or JSON lines with title and text")
     parser.add_argument("--documents", type=int, default=5000)
     parser.add_argument("--queries", type=int, default=300)
-    parser.add_argument("--model", help="folder or hub id of the checkpoint")
+    add_checkpoint(parser)
     parser.add_argument("--ours", default=DEFAULT_MODEL, help="bundled model or model folder, for trilens")
     parser.add_argument("--systems", nargs="+", choices=SYSTEMS, default=list(SYSTEMS))
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))

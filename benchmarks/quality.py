@@ -6,8 +6,8 @@
 Folders are in the BEIR layout; their test split is judged (of cranfield `test.tsv`, which counts code -1 as relevant, not
 `test-graded.tsv`). Nothing is chosen on them: the weights of the tuned fusion come from nfcorpus's dev questions.
 A corpus is encoded once by each model, in passages as is the default, into `--cache`. An interrupted run goes on where it was;
-what was measured with the same commit, model and data is not measured again. Documents are encoded with all cores. At the end the
-best fusion is compared with each lens over the questions of all collections that are averaged.
+what was measured with the same commit, model and data is not measured again. At the end the best fusion
+is compared with each lens over the questions of all collections that are averaged.
 """
 
 import argparse

@@ -114,3 +114,9 @@ def add_data(parser: argparse.ArgumentParser, option: str, name: str, what: str)
     known = f"[$TRILENS_DATA/{name}]" if name else "[$TRILENS_DATA]"
     default = Path(home) / name if home else None
     parser.add_argument(option, type=Path, default=default, required=default is None, help=f"{what} {known}")
+
+
+def add_checkpoint(parser: argparse.ArgumentParser) -> None:
+    """The option for the weights that the model of trilens was made of, as its peers read them."""
+    home = os.environ.get("TRILENS_CHECKPOINT")
+    parser.add_argument("--model", default=home, help="folder or hub id of a checkpoint [$TRILENS_CHECKPOINT]")

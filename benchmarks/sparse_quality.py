@@ -15,8 +15,8 @@ from typing import Any, Literal, cast
 import ir_measures
 from ir_measures import nDCG
 
-from benchmarks.tasks import whole
 from benchmarks.record import file_hash, record
+from benchmarks.tasks import whole
 from trilens.encode.encoder import Encoded
 from trilens.encode.folder import resolve_model
 from trilens.encode.onnx import OnnxEncoder
