@@ -5,8 +5,8 @@
 trilens with BM25, with dense vectors too, and with token vectors too; bm25s; Pyserini, where there is a Java 21 or newer;
 PyLate with fast-plaid; txtai (BM25 and dense vectors). The same texts and questions, one question per call, so many threads.
 `--model` is a checkpoint for the systems that take one, `--ours` the model folder made of it for trilens (the bundled model if
-nothing is said, which computes in 8 bits). The first answer is counted from the start of a process whose files are in the page cache.
-Texts are not kept by the peers; trilens keeps them, and its bytes count them.
+nothing is said, which computes in 8 bits). The first answer is counted from the start of a process whose files are in the page
+cache. Texts are not kept by the peers; trilens keeps them, and its bytes count them.
 """
 
 import argparse
