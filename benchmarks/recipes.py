@@ -23,7 +23,10 @@ VARIANTS: dict[str, tuple[str, list[str]]] = {
     "simple": ("simple", []),
     "dpr": ("dpr", []),
     "dpr without hard negatives": ("dpr", ["negatives.count=0"]),
-    "dpr, refreshed negatives": ("dpr", ["negatives.source=refresh", "negatives.every=50", "negatives.skip=5"]),
+    "dpr, refreshed negatives": (
+        "dpr",
+        ["negatives.source=refresh", "negatives.every=30", "negatives.skip=5", "data.limit=960"],
+    ),
     "vdr": ("vdr", []),
     "vdr without the mask": ("vdr", ["objectives.0.mask_weight=0"]),
     "vdr, two terms": ("vdr", ["objectives.0.semi_parametric=false"]),

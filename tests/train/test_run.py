@@ -39,6 +39,7 @@ KINDS: dict[str, dict[str, Any]] = {
         "objectives": [{"kind": "info_nce"}],
         "negatives": {"source": "refresh", "count": 2, "depth": 6, "every": 2},
     },
+    "few": {"heads": ["dense"], "objectives": [{"kind": "info_nce"}], "data": {"limit": 12}},
     "separate": {"heads": ["dense"], "towers": "separate", "objectives": [{"kind": "info_nce"}]},
     "retromae": {"heads": ["dense"], "objectives": [], "retromae": {}},
 }
@@ -89,12 +90,12 @@ def recipe_file(folder: Path, backbone: Path, data: Path, kind: str = "dense", *
     content = {
         "name": "tiny",
         "model": {"backbone": str(backbone), "heads": heads, "towers": towers, "max_doc_tokens": 16, "max_query_tokens": 8},
-        "data": {"sources": [{"format": "dpr", "path": str(data)}]},
         "dev": {"hold_out": 8, "passages": 40, "every": 2},
         "batch": {"size": 4},
         "run": {"steps": STEPS, "save_every": 2, "log_every": 1, "learning_rate": 1e-3, "head_learning_rate": 1e-3} | run,
         **settings,
     }
+    content["data"] = {"sources": [{"format": "dpr", "path": str(data)}]} | settings.get("data", {})
     if "multi" in heads:
         content["model"]["multi"] = MULTI
     if "sparse" in heads:

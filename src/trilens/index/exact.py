@@ -6,13 +6,14 @@ from numpy.typing import NDArray
 from trilens.errors import BadInput
 from trilens.index.lens import Mask
 from trilens.index.topk import Heaps, TopK
-from trilens.kernels.dense import offer_vectors
+from trilens.kernels.dense import offer_vectors, rough_products
 from trilens.kernels.maxsim import maxsim_all
 from trilens.kernels.sparse import sparse_dot_all
 from trilens.kernels.topk import offer_block
 from trilens.represent import Dense, Multi, Sparse
 
 BLOCK_ROWS = 8192
+FEW_QUERIES = 8  # for so few, BLAS takes longer to wake its threads than to multiply, above all on a busy machine
 FEW = 0.1  # below this share of allowed rows, gathering them is cheaper than scoring all
 
 
@@ -27,7 +28,11 @@ def offer_dense(queries: Dense, docs: Dense, heaps: Heaps, first_row: int = 0, a
         vectors = docs.vectors[chosen] if few else docs.vectors[span]
         if allowed is not None:
             chosen = np.where(allowed[chosen], chosen, -1)
-        rough = queries.vectors @ vectors.T
+        if len(queries) <= FEW_QUERIES:
+            rough = np.empty((len(queries), len(vectors)), np.float32)
+            rough_products(queries.vectors, vectors, rough)
+        else:
+            rough = queries.vectors @ vectors.T
         offer_vectors(rough, queries.vectors, vectors, chosen, first_row, heaps.scores, heaps.rows)
 
 

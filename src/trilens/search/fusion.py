@@ -131,22 +131,30 @@ class Fused:
 Scores = dict[int, float]
 
 
-def fuse(fusion: Fusion, lenses: Mapping[str, Candidates]) -> list[Fused]:
-    """All candidates, best first, ties by the smaller key."""
+def fuse(fusion: Fusion, lenses: Mapping[str, Candidates], most: int | None = None) -> list[Fused]:
+    """All candidates, or only the first `most`, best first, ties by the smaller key."""
     fusion.require_lenses(list(lenses))
     keys = {key for one in lenses.values() for key in (*one.found, *one.filled)}
     counted = {name: _complete(fusion.missing, one, keys) for name, one in lenses.items()}
     ranks = {name: {key: rank for rank, key in enumerate(one.found, start=1)} for name, one in lenses.items()}
     parts = _contributions(fusion, lenses, counted, ranks)
-    fused = []
-    for key in keys:
-        by_lens = {
-            name: Seen(counted[name][key], ranks[name].get(key), parts[name].get(key, 0.0))
-            for name in lenses
-            if key in counted[name]
-        }
-        fused.append(Fused(key, sum(seen.contribution for seen in by_lens.values()), by_lens))
-    return sorted(fused, key=lambda one: (-one.score, one.key))
+    scores = dict.fromkeys(keys, 0.0)
+    for contributions in parts.values():
+        for key, contribution in contributions.items():
+            scores[key] += contribution
+    best = sorted(keys, key=lambda key: (-scores[key], key))[:most]
+    return [
+        Fused(
+            key,
+            scores[key],
+            {
+                name: Seen(counted[name][key], ranks[name].get(key), parts[name].get(key, 0.0))
+                for name in lenses
+                if key in counted[name]
+            },
+        )
+        for key in best
+    ]
 
 
 def _complete(missing: Missing, lens: Candidates, keys: set[int]) -> Scores:

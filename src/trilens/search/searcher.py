@@ -79,7 +79,7 @@ def search(
     if not queries or not snapshot.rows:
         return [[] for _ in queries]
     encoded, _ = encode_and_expand(snapshot, lenses, queries, plan, _used(plan, late))
-    answers = find(snapshot, lenses, queries, encoded, plan, late)
+    answers = find(snapshot, lenses, queries, encoded, plan, late, most=k)
     answers = _fill_hits(snapshot, encoded, answers, plan)
     return [_hits(snapshot, answer, k) for answer in answers]
 
@@ -128,8 +128,9 @@ def find(
     plan: Plan,
     late: Head | None = None,
     also: Iterable[int] = (),
+    most: int | None = None,
 ) -> list[Answer]:
-    """All candidates of each query; `also` are documents that count as candidates whoever returns them."""
+    """All candidates of each query, or the first `most`; `also` are documents that count as candidates whoever returns them."""
     alone = len(plan.names) == 1 and not plan.rerank
     depth = plan.k if alone else max(plan.k, plan.fusion.depth)
     found = {
@@ -154,6 +155,7 @@ def find(
             rankings[query],
             {name: filled[name][query] for name in plan.names},
             {name: _scale(plan.fusion, name, encoded[name], query) for name in plan.names},
+            most,
         )
         for query in range(len(queries))
     ]
@@ -210,6 +212,7 @@ def _fused(
     rankings: Mapping[str, list[Ranked]],
     filled: Mapping[str, dict[int, Ranked]],
     scales: Mapping[str, float],
+    most: int | None,
 ) -> Answer:
     candidates = {
         name: Candidates(
@@ -218,7 +221,7 @@ def _fused(
         for name, ranking in rankings.items()
     }
     passages = {name: filled[name] | {one.key: one for one in ranking} for name, ranking in rankings.items()}
-    return Answer(fuse(fusion, candidates), passages)
+    return Answer(fuse(fusion, candidates, most), passages)
 
 
 def _scale(fusion: Fusion, lens: str, encoded: Encoded, query: int) -> float:

@@ -73,7 +73,7 @@ class DataPart(Part):
     """Where training examples come from."""
 
     sources: list[Source] = Field(min_length=1)
-    limit: int | None = Field(default=None, ge=1)  # examples, drawn at random
+    limit: int | None = Field(default=None, ge=1)  # examples, drawn at random, over the passages that they name
 
 
 class NegativesPart(Part):

@@ -93,7 +93,19 @@ def train(recipe: Recipe, folder: Path, report: Report = lambda step, values: No
     arguments = _arguments(recipe, folder, primary, measure_first=checkpoint is None)
     trainer = _trainer(recipe, arguments, model, data, Measure(measure, primary), report)
     trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
-    return _finish(recipe, folder, trainer, measure(trainer.model), perf_counter() - start)
+    after = measured_best(trainer.state) or measure(trainer.model)
+    return _finish(recipe, folder, trainer, after, perf_counter() - start)
+
+
+def measured_best(state: TrainerState) -> dict[str, float] | None:
+    """What the best checkpoint, which is the model at the end, was measured at; None if nothing was measured on the way."""
+    rows = [measures(row) for row in state.log_history if row["step"] == state.best_global_step]
+    return next((row for row in rows if row), None)
+
+
+def measures(row: dict[str, float]) -> dict[str, float]:
+    """The measures by head in a line of the trainer's log."""
+    return {name.removeprefix("eval_"): value for name, value in row.items() if ":" in name}
 
 
 def _claim(recipe: Recipe, folder: Path) -> None:
@@ -120,7 +132,7 @@ def _data(recipe: Recipe) -> tuple[Mixture, measuring.DevSet]:
         data, held = data.hold_out(part.hold_out)
     if recipe.data.limit is not None and recipe.data.limit < len(data.examples):
         chosen = np.random.default_rng(seed).choice(len(data.examples), recipe.data.limit, replace=False)
-        data = Mixture(data.examples.take(np.sort(chosen)), data.weights, seed, data.reports)
+        data = Mixture(data.examples.take(np.sort(chosen)).narrowed(), data.weights, seed, data.reports)
     return data, measuring.DevSet.of(held, part.passages, seed)
 
 
@@ -278,8 +290,7 @@ def _arguments(recipe: Recipe, folder: Path, primary: str, measure_first: bool) 
 
 
 def _finish(recipe: Recipe, folder: Path, trainer: Trainer, after: dict[str, float], seconds: float) -> Result:
-    first = next(row for row in trainer.state.log_history if any(":" in name for name in row))
-    before = {name.removeprefix("eval_"): value for name, value in first.items() if ":" in name}
+    before = next(row for row in map(measures, trainer.state.log_history) if row)
     target = folder / "model"
     for states in folder.glob("states-*"):
         shutil.rmtree(states)

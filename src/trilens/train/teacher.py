@@ -3,33 +3,27 @@
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from trilens.encode.folder import Head
 from trilens.train.cached import encode
 from trilens.train.feed import Teacher, reader
+from trilens.train.negatives.cross_encoder import CrossEncoderScorer
 from trilens.train.objectives import grouped, own_scores
 from trilens.train.recipe import TeacherPart
-
-PAIRS_AT_ONCE = 32
 
 
 class CrossEncoderTeacher:
     """Reads query and doc together; the best there is, and the slowest."""
 
     def __init__(self, name: str) -> None:
-        from sentence_transformers import CrossEncoder
-
-        self._model = CrossEncoder(name)
+        self._scorer = CrossEncoderScorer(name, raw=True)
 
     def __call__(self, queries: Sequence[str], docs: Sequence[Sequence[str]]) -> Tensor:
         """Scores (queries, docs of each) as the model gives them, before any sigmoid."""
-        pairs = [(query, doc) for query, group in zip(queries, docs, strict=True) for doc in group]
-        scores = self._model.predict(
-            pairs, batch_size=PAIRS_AT_ONCE, activation_fn=torch.nn.Identity(), convert_to_tensor=True, show_progress_bar=False
-        )
-        return scores.float().view(len(queries), -1)
+        return torch.from_numpy(np.stack(self._scorer.score(queries, docs)))
 
 
 class BiEncoderTeacher:

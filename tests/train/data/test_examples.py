@@ -35,6 +35,17 @@ def test_examples_can_be_taken() -> None:
     assert examples.fingerprint() != taken.fingerprint()
 
 
+def test_examples_can_do_with_the_passages_that_they_name() -> None:
+    """Passage a is gone, so c, which has the same text, is the first of its kind."""
+    examples = make_examples(CORPUS, [Example("q", ["d"], ["b"]), Example("r", ["c"]), Example("s", ["a"])])
+    narrow = examples.take(np.array([0, 1])).narrowed()
+    assert [narrow.passage_id(number) for number in range(narrow.passage_count)] == ["b", "c", "d"]
+    assert [narrow.positives(0).tolist(), narrow.negatives(0).tolist(), narrow.positives(1).tolist()] == [[2], [0], [1]]
+    assert narrow.twins(1).tolist() == [1]
+    assert narrow.document(0) == CORPUS[1]
+    assert [narrow.query(at) for at in range(2)] == ["q", "r"]
+
+
 def questions(passages: int, each: int) -> list[Example]:
     return [Example(f"query {passage} {number}", [f"p{passage}"]) for passage in range(passages) for number in range(each)]
 

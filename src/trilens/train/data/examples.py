@@ -1,6 +1,6 @@
 """`Examples`: training examples over numbered passages. All texts are held once, the examples are whole numbers."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 
 import numpy as np
@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from trilens.errors import BadInput
 from trilens.text.document import Document
-from trilens.train.data.passages import Passages
+from trilens.train.data.passages import Passages, PassagesMaker
 from trilens.train.data.texts import Texts
 from trilens.train.lists import Lists
 
@@ -106,6 +106,21 @@ class Examples:
     def take(self, rows: NDArray[np.integer]) -> "Examples":
         """The examples at `rows`, over the same passages."""
         return Examples(self.passages, self._queries, self._query_ids, self._answers, self.columns.take(rows))
+
+    def narrowed(self) -> "Examples":
+        """The same examples over those passages alone that they name."""
+        columns = self.columns
+        named = np.unique(np.concatenate([columns.positives.values, columns.negatives.values]))
+        maker = PassagesMaker()
+        for number in named.tolist():
+            document = self.document(number)
+            maker.add(document.doc_id, document.title, document.text)
+        positives, negatives = (
+            Lists(old.offsets, np.searchsorted(named, old.values).astype(np.int32))
+            for old in (columns.positives, columns.negatives)
+        )
+        kept = replace(columns, positives=positives, negatives=negatives)
+        return Examples(maker.passages(), self._queries, self._query_ids, self._answers, kept)
 
     def hold_out(self, count: int, seed: int, apart: bool = True) -> tuple["Examples", "Examples"]:
         """The rest, and `count` examples drawn at random whose queries the rest does not have.

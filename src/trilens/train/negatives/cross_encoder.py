@@ -1,6 +1,7 @@
 """A cross-encoder of sentence-transformers as a scorer: query and passage read together, slow and exact."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,9 +12,9 @@ Floats = NDArray[np.float32]
 
 
 class CrossEncoderScorer:
-    """Scores pairs with a model by name or folder."""
+    """Scores pairs with a model by name or folder; `raw` scores are those before the model's sigmoid, if it has one."""
 
-    def __init__(self, model: str, batch_size: int = 32) -> None:
+    def __init__(self, model: str, batch_size: int = 32, raw: bool = False) -> None:
         try:
             from sentence_transformers import CrossEncoder
         except ImportError as error:
@@ -29,7 +30,11 @@ class CrossEncoderScorer:
                 f"cross-encoder {model} cannot be loaded ({reason}); expected a folder or a name on the hub"
             ) from error
         self._name = model
-        self._batch_size = batch_size
+        self._settings: dict[str, Any] = {"batch_size": batch_size, "show_progress_bar": False}
+        if raw:
+            from torch.nn import Identity
+
+            self._settings["activation_fn"] = Identity()
 
     @property
     def name(self) -> str:
@@ -41,7 +46,7 @@ class CrossEncoderScorer:
         pairs = [(query, text) for query, some in zip(queries, passages, strict=True) for text in some]
         if not pairs:
             return [np.empty(0, np.float32) for _ in queries]
-        scores = np.asarray(self._model.predict(pairs, batch_size=self._batch_size, show_progress_bar=False), np.float32)
+        scores = np.asarray(self._model.predict(pairs, **self._settings), np.float32)
         if scores.ndim != 1:
             raise BadModel(f"cross-encoder {self._name} gives {scores.shape[1]} scores per pair; expected one: choose another")
         return np.split(scores, np.cumsum([len(some) for some in passages])[:-1])
