@@ -101,7 +101,7 @@ def main() -> None:
                 times, failures = _load(address, queries, options.clients, options.seconds)
         record(
             "serve",
-            system=name,
+            engine=name,
             documents=len(indexed),
             data=file_hash(options.corpus),
             threads=len(os.sched_getaffinity(0)),

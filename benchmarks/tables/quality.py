@@ -78,11 +78,11 @@ def _cells(found: dict[tuple[str, ...], Row], datasets: Sequence[str], part: str
 
 def recipes() -> str:
     """What each recipe learned: the measure on held-out questions before and after."""
-    header = ["recipe", "measure", "before", "after", "steps", "hours"]
+    header = ["recipe", "measure", "before", "after", "steps", "minutes"]
     lines = []
     for (variant,), row in newest("recipes", "variant").items():
         for name, after in row["after"].items():
             before = row["before"].get(name)
             numbers = ["" if before is None else f"{before:.3f}", f"{after:.3f}", f"{row['steps']:,}"]
-            lines.append([variant, name, *numbers, f"{row['seconds'] / 3600:.1f}"])
+            lines.append([variant, name, *numbers, f"{row['seconds'] / 60:.0f}"])
     return markdown(header, lines)

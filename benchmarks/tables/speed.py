@@ -70,12 +70,12 @@ def store() -> str:
 def serve() -> str:
     """The service under load."""
     header = ["while another process commits", "clients", "requests per second", "p50 ms", "p95 ms", "failed"]
-    return markdown(header, [_served(row) for row in newest("serve", "system").values()])
+    return markdown(header, [_served(row) for row in newest("serve", "engine").values()])
 
 
 def _served(row: Row) -> list[str]:
     numbers = [f"{row['clients']}", f"{row['per_second']:.1f}", f"{row['ms_p50']:.0f}", f"{row['ms_p95']:.0f}"]
-    return [row["system"], *numbers, f"{row['failed']}"]
+    return [row["engine"], *numbers, f"{row['failed']}"]
 
 
 def train() -> str:
