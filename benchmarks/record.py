@@ -62,9 +62,14 @@ def started() -> str:
 
 
 def commit() -> str:
-    """The commit that is measured, marked if files differ from it."""
-    command = ["git", "describe", "--always", "--dirty", "--abbrev=10"]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
+    """The commit that is measured, marked if files differ from it; what the benchmarks themselves write does not count."""
+    written = [f":(exclude){path}" for path in ("benchmarks/results", "benchmarks/BOOK.md", "README.md")]
+    changed = _git("status", "--porcelain", "--untracked-files=no", "--", ".", *written)
+    return _git("rev-parse", "--short=10", "HEAD") + ("-dirty" if changed else "")
+
+
+def _git(*arguments: str) -> str:
+    return subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
 
 
 def machine() -> str:

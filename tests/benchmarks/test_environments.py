@@ -22,11 +22,11 @@ def test_an_environment_is_made_once_and_again_when_its_requirements_change(tmp_
     assert not mark.exists()
 
 
-def test_a_peer_that_cannot_be_installed_says_why_and_is_tried_again(tmp_path: Path) -> None:
+def test_a_peer_that_cannot_be_installed_says_why_and_does_not_count_as_installed(tmp_path: Path) -> None:
     (tmp_path / "peer.txt").write_text("# pip: --no-index\nno-such-peer==1.0\n", encoding="utf-8")
-    for _ in range(2):
-        with pytest.raises(PeerMissing, match=r"could not be installed: .*no-such-peer==1\.0"):
-            python_of("peer", tmp_path, tmp_path / "made")
+    with pytest.raises(PeerMissing, match=r"could not be installed: .*no-such-peer==1\.0"):
+        python_of("peer", tmp_path, tmp_path / "made")
+    assert not (tmp_path / "made" / "peer" / "installed.txt").exists()
 
 
 def test_java_is_found_by_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
