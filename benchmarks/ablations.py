@@ -220,8 +220,10 @@ def main() -> None:
     with counting(f"encoding {dataset.name}", len(documents), "docs") as advance:
         docs = encoder.encode_docs([whole(document) for document in documents], advance)
     texts = Texts(docs, encoder.encode_queries(list(queries.values())))
-    facts = {"dataset": dataset.name, "split": SPLIT, "model": encoder.fingerprint, "data": file_hash(dataset.corpus_path)}
-    facts |= {"documents": len(documents), "queries": len(queries), "threads": len(os.sched_getaffinity(0))}
+    facts = {
+        **{"dataset": dataset.name, "split": SPLIT, "model": encoder.fingerprint, "data": file_hash(dataset.corpus_path)},
+        **{"documents": len(documents), "queries": len(queries), "threads": len(os.sched_getaffinity(0))},
+    }
     for name in options.parts:
         for part, variant, scores in PARTS[name](texts):
             value = quality(scores, list(queries), [document.doc_id for document in documents], qrels)

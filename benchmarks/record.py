@@ -17,20 +17,22 @@ ROOT = Path(__file__).parent.parent
 COMMITTED = ROOT / "benchmarks" / "results"
 # Trials write elsewhere: what is in the repository was measured on a quiet machine.
 RESULTS = Path(os.environ.get("TRILENS_RESULTS", COMMITTED)).resolve()
+NEEDED = ("data", "threads", "seed", "repeats")
 
 
-def record(chapter: str, *, data: str, threads: int, seed: int | None, repeats: int, **facts: Any) -> None:
+def record(chapter: str, **facts: Any) -> None:
     """Append a row to `results/<chapter>.jsonl` and print it.
 
-    `data` is the hash of what was read, `seed` None where nothing is drawn, `repeats` how often each figure was taken: the
-    spread is among the facts (`seconds`, `spread`).
+    Every row says NEEDED: `data` is the hash of what was read, `seed` None where nothing is drawn, `repeats` how often each
+    figure was taken; the spread is among the other facts (`seconds`, `spread`).
     """
-    said = {**facts, "threads": threads, "seed": seed, "data": data, "repeats": repeats}
-    row = {"at": datetime.now(UTC).isoformat(timespec="seconds"), "commit": commit(), "machine": machine(), **said}
+    if lacking := [name for name in NEEDED if name not in facts]:
+        raise TypeError(f"a row of {chapter} does not say {', '.join(lacking)}")
+    row = {"at": started(), "commit": commit(), "machine": machine(), **facts}
     RESULTS.mkdir(parents=True, exist_ok=True)
     with (RESULTS / f"{chapter}.jsonl").open("a", encoding="utf-8") as file:
         file.write(json.dumps(row, ensure_ascii=False) + "\n")
-    print(json.dumps(said, ensure_ascii=False), flush=True)
+    print(json.dumps(facts, ensure_ascii=False), flush=True)
 
 
 def record_missing(chapter: str, system: str, reason: str) -> None:
@@ -57,7 +59,7 @@ def _all_rows(chapter: str) -> Iterator[dict[str, Any]]:
 
 
 def started() -> str:
-    """The name of a run, which its rows share."""
+    """The time, which is also the name of a run that its rows share."""
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 

@@ -20,7 +20,7 @@ def test_recall_counts_places_that_hold_what_is_as_good_as_the_tenth() -> None:
 
 
 def test_a_contender_that_fails_is_told_by_its_exit_code() -> None:
-    with pytest.raises(PeerMissing, match="failed with exit code 2: .* benchmarks.peers.words nobody"):
+    with pytest.raises(PeerMissing, match=r"failed with exit code 2: .* benchmarks\.peers\.words nobody"):
         list(ask(Path(sys.executable), "words", ["nobody"], threads=1))
 
 
