@@ -59,8 +59,8 @@ class Trilens:
         """Mapped."""
         from trilens.index.dense import DenseLens
 
-        lens = DenseLens(cast(Any, None))
-        self._part = lens.open(index)
+        self._part = DenseLens(cast(Any, None)).open(index)
+        self._searchers: dict[float | None, Any] = {}
 
     def prepare(self, query: Floats) -> Any:
         """A batch of one."""
@@ -70,12 +70,14 @@ class Trilens:
         return Encoded(dense=Dense(query[None]))
 
     def search(self, query: Any, params: Params) -> Any:
-        """`exact`, or the fields of DenseConfig."""
+        """`exact`, or `probes`: the share of lists that are read."""
         from trilens.index.dense import DenseConfig, DenseLens
 
-        exact = params.get("exact", False)
-        config = DenseConfig(**{name: value for name, value in params.items() if name != "exact"})
-        return DenseLens(cast(Any, None), config).searcher([self._part], [None]).search(query, K, exact=exact)
+        probes = params.get("probes")
+        if probes not in self._searchers:
+            config = DenseConfig() if probes is None else DenseConfig(probes=probes)
+            self._searchers[probes] = DenseLens(cast(Any, None), config).searcher([self._part], [None])
+        return self._searchers[probes].search(query, K, exact=params.get("exact", False))
 
     def ids(self, answer: Any) -> list[int]:
         """Of the only query."""
