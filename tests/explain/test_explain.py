@@ -1,5 +1,17 @@
 """Every lens of real pairs: the parts add up to the score of the search, and their places are where the words stand."""
 
+import csv
+import fnmatch
+import heapq
+import inspect
+import json
+import random
+import re
+import shutil
+import statistics
+import string
+import tempfile
+import textwrap
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +32,30 @@ TEXTS = {
     "odd": "ﬁne Straße, NAÏVE cafe\u0301 — 東京タワー & the engine's <b>motor</b>",
 }
 QUERIES = ["motor repair of old cars", "will it rain in the north", "broken ship engine", "東京 fine café"]
+MODULES = (shutil, statistics, textwrap, json, re, random, heapq, tempfile, fnmatch, csv, string)
+DOCUMENTED = 60
+QUESTIONS = [
+    "copy a file with all its metadata to a new location",
+    "remove a whole directory tree",
+    "how much space is left on the disk",
+    "the middle value of a list of numbers",
+    "how strongly do two samples correlate",
+    "the most common value in the data",
+    "wrap a long paragraph into lines of a given width",
+    "remove the indentation of every line of a text",
+    "turn an object into a string of JSON",
+    "read a JSON document from an open file",
+    "find all matches of a pattern in a string",
+    "escape the special characters of a pattern",
+    "choose a random element from a sequence",
+    "shuffle a list in place",
+    "the smallest element of a heap",
+    "insert an item into a sorted list so that it stays sorted",
+    "make a temporary file that is deleted when it is closed",
+    "the folder in which temporary files are kept",
+    "does a file name match a pattern of the shell",
+    "read rows of a table from a file of comma separated values",
+]
 
 
 @pytest.fixture(scope="module")
@@ -27,6 +63,17 @@ def collection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Collection]
     path: Path = tmp_path_factory.mktemp("explain") / "c"
     with Collection.create(path, lenses=LENSES, passages={"words": 60, "overlap": 10}, threads=1) as made:
         made.add(Document(doc_id, text, title="On " + doc_id) for doc_id, text in TEXTS.items())
+        made.commit()
+        yield made
+
+
+@pytest.fixture(scope="module")
+def documentation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Collection]:
+    """What Python says of its own functions."""
+    said = {f"{module.__name__}.{name}": inspect.getdoc(getattr(module, name)) for module in MODULES for name in module.__all__}
+    documents = [Document(name, text[:600]) for name, text in said.items() if text and len(text) > 60][:DOCUMENTED]
+    with Collection.create(tmp_path_factory.mktemp("documentation") / "c", lenses=LENSES, threads=1) as made:
+        made.add(documents)
         made.commit()
         yield made
 
@@ -54,6 +101,14 @@ def test_parts_add_up_to_the_score_of_a_search(collection: Collection, lens: str
             assert found.passage.text[found.passage.offset :] == hit.passage
             rest = sum(abs(part.score) for part in found.parts if part.label == "rounding")
             assert rest <= 1e-4 + 1e-6 * abs(hit.score)
+
+
+@pytest.mark.parametrize("lens", LENSES)
+def test_parts_add_up_for_two_hundred_real_pairs(documentation: Collection, lens: str) -> None:
+    pairs = [(query, hit) for query in QUESTIONS for hit in documentation.search([query], 14, lenses=[lens])[0]]
+    assert len(pairs) >= 200
+    for query, hit in pairs:
+        require_sum(documentation.explain(query, hit.doc_id, lens), hit.score)
 
 
 @pytest.mark.parametrize(

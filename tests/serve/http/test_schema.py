@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import httpx
 import pytest
 
 pytest.importorskip("schemathesis")
@@ -46,3 +47,10 @@ def test_reading(service: Running) -> None:
 
 def test_writing(writable: Running) -> None:
     assert keep_promises(writable, "notes", "documents", WRITE_KEY) == 6
+
+
+def test_operations_have_names_for_generated_clients(service: Running) -> None:
+    schema = httpx.get(service.address + "openapi.json").json()
+    names = [operation["operationId"] for path in schema["paths"].values() for operation in path.values()]
+    assert len(set(names)) == len(names)
+    assert {"search", "explain", "disentangle", "encode", "put_documents", "get_document", "health"} <= set(names)

@@ -34,6 +34,7 @@ def make_app(service: Service, hosts: Container[str] = (), origins: list[str] | 
         docs_url=None,
         redoc_url=None,
         lifespan=lifespan,
+        generate_unique_id_function=lambda route: route.name,  # what generated clients call it
     )
     app.state.service = service
     add_handlers(app)

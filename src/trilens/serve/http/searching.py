@@ -75,7 +75,7 @@ async def explain(asked: messages.ExplainAsked, served: Named, service: Served) 
     return messages.Explanations(explanations=found)
 
 
-@router.post("/collections/{name}/disentangle")
+@router.post("/collections/{name}/disentangle", name="disentangle")
 async def words(asked: messages.DisentangleAsked, served: Named, service: Served) -> messages.Words:
     """The words that a text activates in the collection's model, heaviest first."""
     require_queries([asked.text], service.limits)
