@@ -79,6 +79,12 @@ CHAPTERS = {
         "days",
         (("recipes",),),
     ),
+    "token-training": Chapter(
+        "weights trained by XTR and by MaxSim, searched at few probes",
+        f"{DATA}/squad-retrieval; the runs of recipes",
+        "15 minutes",
+        (("token_training",),),
+    ),
 }
 SPEED = ("bm25", "sparse", "multi", "dense", "encode", "train", "serve", "store", "endtoend", "growth")
 
@@ -87,8 +93,8 @@ def listing() -> str:
     """All chapters, with what each needs and how long it takes."""
     lines = []
     for name, chapter in CHAPTERS.items():
-        lines += [f"  {name:10} {chapter.what}", f"{'':13}needs {chapter.needs}; takes {chapter.takes}"]
-    lines.append(f"  {'speed':10} all of {', '.join(SPEED)}")
+        lines += [f"  {name:15} {chapter.what}", f"{'':18}needs {chapter.needs}; takes {chapter.takes}"]
+    lines.append(f"  {'speed':15} all of {', '.join(SPEED)}")
     return "\n".join(lines)
 
 

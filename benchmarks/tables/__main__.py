@@ -25,6 +25,7 @@ TABLES: dict[str, tuple[str, Callable[[], str]]] = {
     "significance": ("significance", quality.significance),
     "ablations": ("ablations", quality.ablations),
     "recipes": ("recipes", quality.recipes),
+    "token-training": ("token-training", quality.token_training),
     "bm25": ("bm25", speed.bm25),
     "multi": ("multi", races.multi),
     "sparse": ("sparse", races.sparse),

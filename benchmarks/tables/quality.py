@@ -77,12 +77,25 @@ def _cells(found: dict[tuple[str, ...], Row], datasets: Sequence[str], part: str
 
 
 def recipes() -> str:
-    """What each recipe learned: the measure on held-out questions before and after."""
-    header = ["recipe", "measure", "before", "after", "steps", "minutes"]
+    """What each recipe learned: nDCG@10 on held-out questions before and after."""
+    header = ["recipe", "head", "nDCG@10 before", "after", "steps", "minutes"]
     lines = []
     for (variant,), row in newest("recipes", "variant").items():
         for name, after in row["after"].items():
-            before = row["before"].get(name)
-            numbers = ["" if before is None else f"{before:.3f}", f"{after:.3f}", f"{row['steps']:,}"]
-            lines.append([variant, name, *numbers, f"{row['seconds'] / 60:.0f}"])
+            head, _, measure = name.partition(":")
+            if measure == "nDCG@10":
+                before = row["before"].get(name)
+                numbers = ["" if before is None else f"{before:.3f}", f"{after:.3f}", f"{row['steps']:,}"]
+                lines.append([variant, head, *numbers, f"{row['seconds'] / 60:.0f}"])
     return markdown(header, lines)
+
+
+def token_training() -> str:
+    """Weights trained on retrieved tokens beside those trained by MaxSim, at few probes and exactly."""
+    found = newest("token-training", "trained_by", "probes")
+    probes = list(dict.fromkeys(key[1] for key in found))
+    lines = [
+        [f"trained by {name}", *(f"{found[name, count]['RR@10']:.3f}" if (name, count) in found else "" for count in probes)]
+        for name in dict.fromkeys(key[0] for key in found)
+    ]
+    return markdown(["RR@10", *("exact" if count is None else f"{count} probes" for count in probes)], lines)
