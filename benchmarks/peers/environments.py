@@ -33,7 +33,8 @@ def python_of(peer: str, requirements: Path = REQUIREMENTS, environments: Path =
         _run([sys.executable, "-m", "venv", str(folder)])
         first = wanted.partition("\n")[0]
         options = first.removeprefix("# pip:").split() if first.startswith("# pip:") else []
-        _run([str(python), "-m", "pip", "install", "--quiet", *options, "--requirement", str(requirements / f"{peer}.txt")])
+        install = [str(python), "-m", "pip", "install", "--quiet", "--no-compile", *options]
+        _run([*install, "--requirement", str(requirements / f"{peer}.txt")])
         stamp.write_text(made, encoding="utf-8")
     return python
 
