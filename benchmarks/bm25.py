@@ -78,12 +78,13 @@ def compared(answer: dict[str, Any], ours: dict[str, Any]) -> dict[str, float]:
     """How far a peer's answers are from those of trilens."""
     if not ours or answer is ours:
         return {}
-    pairs = list(zip(answer["scores"], ours["scores"], strict=True))
+    shares = [len(set(theirs) & set(own)) / max(1, len(own)) for theirs, own in zip(answer["found"], ours["found"], strict=True)]
+    overlap = {"overlap_at_10": float(np.mean(shares))}
+    if answer["system"] != "bm25s":  # tantivy's scores are on another scale
+        return overlap
+    pairs = zip(answer["scores"], ours["scores"], strict=True)
     worst = max(float(np.abs(np.subtract(theirs[: len(own)], own)).max(initial=0.0)) for theirs, own in pairs)
-    shares = [
-        len(set(theirs) & set(own)) / max(1, len(own)) for theirs, own in zip(answer["found"], ours["found"], strict=True)
-    ]
-    return {"largest_score_difference": worst, "overlap_at_10": float(np.mean(shares))}
+    return {"largest_score_difference": worst, **overlap}
 
 
 def terms_of(analyzer: Analyzer, texts: list[str]) -> list[list[str]]:

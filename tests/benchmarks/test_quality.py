@@ -39,6 +39,7 @@ def run(data: Path, *systems: str) -> tuple[subprocess.CompletedProcess[str], li
     folder = data.parent
     command = [sys.executable, "-m", "benchmarks.quality", "--data", str(data), "--sets", "animals", "--systems", *systems]
     environment = {"TRILENS_RESULTS": str(folder / "results"), "PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT / "src")}
+    environment["GIT_DIR"] = str(folder)  # no commit: one who edits files meanwhile would make it another
     done = subprocess.run(
         [*command, "--cache", str(folder / "cache")], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
     )
