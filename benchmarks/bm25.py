@@ -78,7 +78,8 @@ def compared(answer: dict[str, Any], ours: dict[str, Any]) -> dict[str, float]:
     """How far a peer's answers are from those of trilens."""
     if not ours or answer is ours:
         return {}
-    shares = [len(set(theirs) & set(own)) / max(1, len(own)) for theirs, own in zip(answer["found"], ours["found"], strict=True)]
+    both = zip(answer["found"], ours["found"], strict=True)
+    shares = [len(set(theirs) & set(own)) / max(1, len(own)) for theirs, own in both]
     overlap = {"overlap_at_10": float(np.mean(shares))}
     if answer["system"] != "bm25s":  # tantivy's scores are on another scale
         return overlap
