@@ -27,7 +27,7 @@ SEED = 1
 
 
 class System(Protocol):
-    """One system; `options` are those of the command line."""
+    """One system, imported when it is made: that is not indexing. `options` are those of the command line."""
 
     package: str
 
@@ -49,6 +49,8 @@ class Trilens:
     package = "trilens"
 
     def __init__(self, options: Any) -> None:
+        import trilens.collection  # noqa: F401
+
         self.options = options
 
     def index(self, texts: list[str]) -> None:
@@ -76,6 +78,7 @@ class Bm25s:
     package = "bm25s"
 
     def __init__(self, options: Any) -> None:
+        import bm25s  # noqa: F401
         import Stemmer
 
         self.options = options
@@ -140,6 +143,8 @@ class PyLate:
     package = "pylate"
 
     def __init__(self, options: Any) -> None:
+        import pylate.models  # noqa: F401
+
         self.options = options
 
     def _model(self) -> Any:
@@ -179,6 +184,8 @@ class Txtai:
     package = "txtai"
 
     def __init__(self, options: Any) -> None:
+        import txtai  # noqa: F401
+
         self.options = options
 
     def index(self, texts: list[str]) -> None:
