@@ -30,6 +30,7 @@ from trilens.collection import Collection
 from trilens.encode.folder import fingerprint_model, resolve_model
 from trilens.errors import BadInput, TrilensError
 from trilens.evaluate.runs import Run
+from trilens.evaluate.significance import ROUNDS, SEED, holm, randomisation_p
 from trilens.evaluate.tuning import tune
 from trilens.index.multi_params import MultiParams
 from trilens.serve.progress import counting
@@ -184,15 +185,11 @@ def compare(bench: Bench, names: Sequence[str], systems: Mapping[str, System]) -
     flat = {system: np.array([value for of_set in sets for value in of_set.values()]) for system, sets in found.items()}
     differences = np.stack([flat[best] - flat[lens] for lens in lenses], axis=1)
     data = file_hash(*(bench.dataset(name).corpus_path for name in names))
-    for lens, difference, p_value in zip(lenses, differences.mean(axis=0), p_values(differences), strict=True):
+    p_values = holm(randomisation_p(differences).tolist())
+    for lens, difference, p_value in zip(lenses, differences.mean(axis=0), p_values, strict=True):
         facts = {"model": bench.fingerprint, "datasets": names, "measure": str(MEASURES[0]), "queries": len(differences)}
-        facts |= {"system": best, "baseline": lens, "difference": round(float(difference), 4), "p_value": p_value}
-        record("significance", **facts, data=data, threads=1, seed=None, repeats=1)
-
-
-def p_values(differences: np.ndarray[Any, np.dtype[np.float64]]) -> list[float | None]:
-    """Of each column of (queries, comparisons), by the randomisation test, corrected for their number."""
-    return [None] * differences.shape[1]
+        facts |= {"system": best, "baseline": lens, "difference": round(float(difference), 4), "p_value": round(p_value, 5)}
+        record("significance", **facts, data=data, threads=1, seed=SEED, repeats=ROUNDS)
 
 
 def chosen(bench: Bench, wanted: Sequence[str]) -> dict[str, System]:

@@ -54,7 +54,7 @@ def significance() -> str:
             f"{row['system']} against {row['baseline']}",
             f"{row['queries']:,}",
             f"{row['difference']:+.4f}",
-            f"{row['p_value']:.4f}" if row["p_value"] is not None else "",
+            f"{row['p_value']:.4f}",
         ]
         for row in found
     ]

@@ -11,6 +11,7 @@ import pytest
 from benchmarks.quality import MEASURES, TUNED, per_query
 from benchmarks.record import ROOT
 
+NAME = "cacm"  # one of the collections that are averaged and compared
 ANIMALS = {
     "cat": "The cat sleeps on the warm roof and hunts mice at night.",
     "dog": "A dog guards the farm and barks at strangers.",
@@ -26,7 +27,7 @@ def write_jsonl(path: Path, texts: dict[str, str]) -> None:
 
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
-    folder = tmp_path / "data" / "animals"
+    folder = tmp_path / "data" / NAME
     (folder / "qrels").mkdir(parents=True)
     write_jsonl(folder / "corpus.jsonl", ANIMALS)
     write_jsonl(folder / "queries.jsonl", QUESTIONS)
@@ -37,7 +38,7 @@ def data(tmp_path: Path) -> Path:
 
 def run(data: Path, *systems: str) -> tuple[subprocess.CompletedProcess[str], list[dict[str, Any]]]:
     folder = data.parent
-    command = [sys.executable, "-m", "benchmarks.quality", "--data", str(data), "--sets", "animals", "--systems", *systems]
+    command = [sys.executable, "-m", "benchmarks.quality", "--data", str(data), "--sets", NAME, "--systems", *systems]
     environment = {"TRILENS_RESULTS": str(folder / "results"), "PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT / "src")}
     environment["GIT_DIR"] = str(folder)  # no commit: one who edits files meanwhile would make it another
     done = subprocess.run(
@@ -56,6 +57,9 @@ def test_lenses_are_measured_from_one_encoding_and_a_second_run_repeats_nothing(
     _, again = run(data, "bm25", "dense", "rrf of bm25 and dense")
     assert [row["system"] for row in again] == ["bm25", "dense", "rrf of bm25 and dense"]
     assert made == {path: path.stat().st_mtime_ns for path in (data.parent / "cache").rglob("segments/*")}
+    lines = (data.parent / "results" / "significance.jsonl").read_text(encoding="utf-8").splitlines()
+    compared = [json.loads(line) for line in lines]
+    assert [(row["baseline"], row["difference"], row["p_value"]) for row in compared] == [("bm25", 0, 1), ("dense", 0, 1)]
 
 
 def test_without_dev_questions_the_tuned_fusion_is_recorded_as_missing(data: Path) -> None:

@@ -13,6 +13,7 @@ from trilens import __version__
 from trilens.errors import TrilensError
 from trilens.serve import (
     collections,
+    comparing,
     demo,
     evaluating,
     explaining,
@@ -42,6 +43,7 @@ app.command()(collections.info)
 app.command()(collections.check)
 app.command()(collections.optimize)
 app.command("eval")(evaluating.evaluate_command)
+app.command("compare")(comparing.compare_command)
 app.command("tune")(tuning.tune_command)
 app.command("align")(tokens.align_command)
 app.command("analyse")(tokens.analyse_command)
