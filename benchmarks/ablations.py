@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from benchmarks.record import add_data, file_hash, record
 from benchmarks.tasks import whole
 from trilens.encode.encoder import Encoded
-from trilens.encode.folder import resolve_model
+from trilens.encode.models import resolve_model
 from trilens.encode.onnx import OnnxEncoder
 from trilens.encode.terms import SparseMode
 from trilens.index.multi import MultiConfig, MultiLens

@@ -22,7 +22,7 @@ from benchmarks.peers.dense import CONTENDERS
 from benchmarks.peers.protocol import Floats, Params
 from benchmarks.record import add_data, folder_bytes, record, started
 from benchmarks.tasks import SEED, K, Task, read_task
-from trilens.encode.folder import resolve_model
+from trilens.encode.models import resolve_model
 from trilens.encode.onnx import OnnxEncoder
 from trilens.serve.progress import counting
 from trilens.store.config import DEFAULT_MODEL

@@ -24,7 +24,8 @@ import numpy as np
 from benchmarks.contest import ask, python_for, taking_part
 from benchmarks.record import add_checkpoint, add_data, record, record_missing, spread, started
 from benchmarks.tasks import SEED, K, Task, ndcg, read_task, write_lines
-from trilens.encode.folder import ModelFolder, resolve_model
+from trilens.encode.folder import ModelFolder
+from trilens.encode.models import resolve_model
 from trilens.errors import TrilensError
 from trilens.store.config import DEFAULT_MODEL
 

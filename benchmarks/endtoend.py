@@ -85,7 +85,8 @@ def variables(system: str, options: argparse.Namespace) -> dict[str, str]:
     """What a system needs of its surroundings; an error if that is not there."""
     if system in TAKE_A_MODEL and not options.model:
         raise PeerMissing("needs a model: give a checkpoint with --model")
-    return {"JAVA_HOME": str(java_home(JAVA))} if system == "pyserini" else {}
+    # Importing Pyserini 1.6 makes an OpenAI client, which wants a key of any kind; nothing is asked of it.
+    return {"JAVA_HOME": str(java_home(JAVA)), "OPENAI_API_KEY": "unused"} if system == "pyserini" else {}
 
 
 def main() -> None:

@@ -28,7 +28,7 @@ from benchmarks.peers.protocol import BITS, SHARD, Floats, K, Params, Vectors, r
 from benchmarks.record import add_data, folder_bytes, record, started
 from benchmarks.tasks import SEED, Task, ndcg, read_task
 from trilens.encode.encoder import Encoded
-from trilens.encode.folder import resolve_model
+from trilens.encode.models import resolve_model
 from trilens.encode.onnx import OnnxEncoder
 from trilens.index.multi_params import MultiParams, default_params
 from trilens.store.config import DEFAULT_MODEL

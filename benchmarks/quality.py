@@ -27,7 +27,8 @@ from ir_measures import R, nDCG
 from benchmarks.record import add_data, commit, file_hash, record, record_missing, rows
 from benchmarks.tables.quality import AVERAGED
 from trilens.collection import Collection
-from trilens.encode.folder import fingerprint_model, resolve_model
+from trilens.encode.folder import fingerprint_model
+from trilens.encode.models import resolve_model
 from trilens.errors import BadInput, TrilensError
 from trilens.evaluate.runs import Run
 from trilens.evaluate.significance import ROUNDS, SEED, holm, randomisation_p

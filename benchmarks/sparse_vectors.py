@@ -15,7 +15,7 @@ import numpy as np
 
 from benchmarks.record import add_data
 from benchmarks.tasks import read_task
-from trilens.encode.folder import resolve_model
+from trilens.encode.models import resolve_model
 from trilens.encode.onnx import OnnxEncoder
 from trilens.represent import Sparse
 from trilens.store.config import DEFAULT_MODEL

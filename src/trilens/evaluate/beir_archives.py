@@ -61,11 +61,6 @@ def require_known(name: str) -> Archive:
     return ARCHIVES[name]
 
 
-def user_cache() -> Path:
-    """Where the user's system keeps what can be made again."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "trilens"
-
-
 def beir_folder(name: str, archive: Archive, cache: Path, report: BytesDone = lambda count: None) -> Path:
     """The folder of a dataset in the cache; it is fetched and unpacked if it is not there. A folder in the cache is whole."""
     folder = cache / name

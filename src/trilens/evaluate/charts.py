@@ -15,6 +15,7 @@ from trilens.explain.sheet import brief, safe
 WIDTH, HEIGHT = 420.0, 300.0
 LEFT, RIGHT, TOP, BOTTOM = 58.0, 12.0, 10.0, 44.0
 SQUARE = 300.0
+LARGEST = 1.6  # times its own size, where there is room: letters of a chart should not be larger than those around it
 LETTER = 6.4  # width of an average letter of a label
 LINE = 15.0
 NEAR = 4.0
@@ -214,6 +215,7 @@ def _upright(x: float, y: float, text: str) -> str:
 
 def _svg(width: float, height: float, title: str, pieces: Sequence[str]) -> str:
     return (
-        f'<svg class="chart" viewBox="0 0 {width:.0f} {height:.0f}" role="img" aria-label="{safe(title)}">'
+        f'<svg class="chart" viewBox="0 0 {width:.0f} {height:.0f}" role="img" aria-label="{safe(title)}" '
+        f'style="max-width:{LARGEST * width:.0f}px">'
         f"{''.join(pieces)}</svg>"
     )

@@ -5,10 +5,10 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 from trilens.errors import BadInput
-from trilens.evaluate.beir_archives import Archive, BytesDone, beir_folder, require_known, user_cache
+from trilens.evaluate.beir_archives import Archive, BytesDone, beir_folder, require_known
 from trilens.text.beir import Beir
 from trilens.text.dataset import Dataset
-from trilens.text.files import layout_file, shown
+from trilens.text.files import layout_file, shown, user_cache
 from trilens.text.judged_files import find_dpr, find_trec, given_files
 from trilens.text.mkqa import FILE, Mkqa
 from trilens.text.mldr import find_mldr

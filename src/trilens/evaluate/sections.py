@@ -99,16 +99,19 @@ def pairs_table(pairs: Sequence[Pair]) -> str:
         f'<td class="number">{signed(pair.difference, 4)}</td>'
         f'<td class="number">{signed(pair.low, 4)} … {signed(pair.high, 4)}</td>'
         f'<td class="number">{pair.wins} / {pair.ties} / {pair.losses}</td>'
-        f'<td class="number">{pair.p:.4f}</td><td class="number">{pair.p_holm:.4f}</td>'
-        f"<td>{'<b>significant</b>' if pair.significant else ''}</td></tr>"
+        f'<td class="number">{pair.p:.4f}</td><td class="number">{_stressed(f"{pair.p_holm:.4f}", pair.significant)}</td></tr>'
         for pair in pairs
     ]
     numbers = "".join(
         f'<th class="number">{name}</th>'
         for name in ("first − second", "95 % interval", "wins / ties / losses", "p", "p, Holm")
     )
-    head = f"<tr><th>measure</th><th>first</th><th>second</th>{numbers}<th></th></tr>"
+    head = f"<tr><th>measure</th><th>first</th><th>second</th>{numbers}</tr>"
     return f'<div class="scroll"><table class="wide">{head}{"".join(rows)}</table></div>'
+
+
+def _stressed(text: str, important: bool) -> str:
+    return f"<b>{text}</b>" if important else text
 
 
 def pairs_section(comparison: Comparison, open_at_once: bool) -> str:

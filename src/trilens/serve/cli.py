@@ -20,6 +20,7 @@ from trilens.serve import (
     exporting,
     indexing,
     mining,
+    models,
     searching,
     serving,
     tokens,
@@ -53,6 +54,7 @@ app.command()(serving.serve)
 app.command("mine")(mining.mine_command)
 app.command("train")(training.train_command)
 app.command("export")(exporting.export_command)
+app.command("models")(models.models_command)
 app.command()(demo.demo)
 
 

@@ -12,9 +12,9 @@ from rich.console import Console
 from rich.text import Text
 
 from trilens.collection import Collection
-from trilens.encode.folder import fingerprint_model, resolve_model
+from trilens.encode.folder import fingerprint_model
+from trilens.encode.models import resolve_model
 from trilens.errors import BadInput, TrilensError
-from trilens.evaluate.beir_archives import user_cache
 from trilens.search.hits import Hit
 from trilens.serve.options import Json
 from trilens.serve.progress import counting
@@ -23,6 +23,7 @@ from trilens.serve.serving import INSTALL
 from trilens.store.catalog import FILE_NAME
 from trilens.store.config import DEFAULT_MODEL
 from trilens.store.schema import FORMAT_VERSION
+from trilens.text.files import user_cache
 from trilens.text.python_docs import standard_library
 
 QUESTIONS = (

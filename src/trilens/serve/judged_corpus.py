@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from trilens.collection import Collection
-from trilens.encode.folder import fingerprint_model, resolve_model
+from trilens.encode.folder import fingerprint_model
+from trilens.encode.models import resolve_model
 from trilens.errors import CollectionError
 from trilens.serve.progress import counting
 from trilens.store.config import CollectionConfig
