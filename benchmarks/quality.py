@@ -1,50 +1,231 @@
-"""Quality of each lens on judged collections, and of the bundled model's float32 original beside it.
+"""How good the answers are: every lens and fusion on judged collections, by nDCG@10 and R@100.
 
-    python -m benchmarks.quality FOLDER... --runs runs [--reference rows.jsonl]
+    ./scripts/bench quality --data /data
+    ./scripts/bench quality --data /data --sets cranfield cacm --model models/mine
 
-Folders are in the BEIR layout; nothing is tuned on them. `--reference` takes rows that `reference_dense.py` printed for the
-same folders (it needs torch): whole documents cut at the model's length, in float32, searched exactly.
+Folders are in the BEIR layout; their test split is judged (of cranfield `test.tsv`, which counts code -1 as relevant, not
+`test-graded.tsv`). Nothing is chosen on them: the weights of the tuned fusion come from nfcorpus's dev questions.
+A corpus is encoded once by each model, in passages as is the default, into `--cache`. An interrupted run goes on where it was;
+what was measured with the same commit, model and data is not measured again. At the end the best fusion
+is compared with each lens over the questions of all collections that are averaged.
 """
 
 import argparse
 import json
-import subprocess
+import os
 import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import mean
 from typing import Any
 
-from benchmarks.record import file_hash, record
+import ir_measures
+import numpy as np
+from ir_measures import R, nDCG
+
+from benchmarks.record import add_data, commit, file_hash, record, record_missing, rows
+from benchmarks.tables.quality import AVERAGED
+from trilens.collection import Collection
+from trilens.encode.folder import fingerprint_model
+from trilens.encode.models import resolve_model
+from trilens.errors import BadInput, TrilensError
+from trilens.evaluate.runs import Run
+from trilens.evaluate.significance import ROUNDS, SEED, holm, randomisation_p
+from trilens.evaluate.tuning import tune
+from trilens.index.multi_params import MultiParams
+from trilens.serve.progress import counting
+from trilens.store.config import DEFAULT_MODEL
+from trilens.store.schema import FILE_NAME
+from trilens.text.beir import Beir
+from trilens.text.readers import read, survey
+
+# The collections by the names that tables show, each with its folder.
+SETS = {name: name for name in AVERAGED} | {
+    "nq-utd": "nq-utd",
+    "squad dev": "squad-retrieval",
+    "xquad-r": "xquad-r/all",
+    "qmsum": "qmsum",
+    "limit-small": "limit-small",
+}
+TUNED_ON, TUNED_SPLIT = "nfcorpus", "dev"
+LENSES = ("bm25", "dense", "multi", "sparse", "lexical", "tokens")
+FUSED = ("bm25", "dense", "multi", "sparse", "lexical")
+TUNED = "tuned fusion of five lenses"
+SPLIT, DEPTH, AT_ONCE = "test", 100, 64
+MEASURES = (nDCG @ 10, R @ 100)
+
+
+@dataclass(frozen=True, slots=True)
+class System:
+    """One way to search a collection that holds every lens."""
+
+    lenses: Sequence[str]
+    params: Mapping[str, Any] = field(default_factory=dict)
+    fusion: str = "none"
+
+
+SYSTEMS = {
+    "bm25": System(["bm25"]),
+    "dense": System(["dense"]),
+    "multi": System(["multi"]),
+    "multi, xtr": System(["multi"], {"multi": MultiParams("xtr")}),
+    "sparse": System(["sparse"]),
+    "lexical": System(["lexical"]),
+    "tokens (β)": System(["tokens"]),
+    "rrf of bm25 and dense": System(["bm25", "dense"]),
+    "rrf of five lenses": System(FUSED),
+    TUNED: System(FUSED, fusion="chosen on dev questions"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """What the command line says: where data and caches are, and the model."""
+
+    data: Path
+    cache: Path
+    model: str
+    fingerprint: str
+
+    def dataset(self, name: str) -> Beir:
+        """A judged collection by its name in the tables, or by its folder."""
+        return Beir(self.data / SETS.get(name, name))
+
+    def folder(self, name: str) -> Path:
+        """Where everything that this model made of a collection is kept."""
+        corpus = file_hash(self.dataset(name).corpus_path)
+        return self.cache / self.fingerprint / f"{name.replace(' ', '-')}-{corpus}"
+
+
+def indexed(bench: Bench, name: str) -> Collection:
+    """The corpus as a collection with every lens; what the cache lacks is encoded."""
+    path = bench.folder(name) / "all.trilens"
+    corpus = bench.dataset(name).corpus_path
+    documents = survey([corpus]).documents
+    there = (path / FILE_NAME).exists()
+    collection = Collection.open(path) if there else Collection.create(path, lenses=LENSES, model=bench.model)
+    if len(collection) != documents:
+        with counting(f"encoding {name}", documents, "docs") as advance:
+            collection.ingest(read([corpus]), advance)
+    return collection
+
+
+def tuned_fusion(bench: Bench) -> str:
+    """The fusion that is best on dev questions, as a text; found once for each model."""
+    path = bench.folder(TUNED_ON) / "tuned.json"
+    if not path.exists():
+        dataset = bench.dataset(TUNED_ON)
+        with counting(f"tuning on {TUNED_ON} {TUNED_SPLIT}", len(dataset.queries(TUNED_SPLIT)), "queries") as advance:
+            tuning = tune(indexed(bench, TUNED_ON), dataset, TUNED_SPLIT, FUSED, report=advance)
+        path.write_text(json.dumps(tuning.record(TUNED_ON, TUNED_SPLIT), indent=1), encoding="utf-8")
+    return str(json.loads(path.read_text(encoding="utf-8"))["fusion"])
+
+
+def measure(bench: Bench, name: str, systems: Mapping[str, System]) -> None:
+    """Every system on one collection, unless it is recorded already."""
+    dataset = bench.dataset(name)
+    files = (dataset.corpus_path, dataset.folder / "queries.jsonl", dataset.folder / "qrels" / f"{SPLIT}.tsv")
+    known = {"commit": commit(), "model": bench.fingerprint, "data": file_hash(*files), "dataset": name}
+    queries, qrels = dataset.queries(SPLIT), dataset.qrels(SPLIT)
+    with indexed(bench, name) as collection:
+        for system, how in systems.items():
+            facts = known | {"system": system, "fusion": how.fusion}
+            path = values_file(bench, name, system)
+            if path.exists() and any(all(row.get(key) == value for key, value in facts.items()) for row in rows("quality")):
+                continue
+            run = answers(collection, queries, how, f"{name}, {system}")
+            values = per_query(qrels, run)
+            path.write_text(json.dumps({query: found[0] for query, found in values.items()}), encoding="utf-8")
+            means = {str(which): round(mean(found[at] for found in values.values()), 4) for at, which in enumerate(MEASURES)}
+            counts = {"queries": len(queries), "documents": len(collection), "passages": collection.info()["passages"]}
+            said = {key: value for key, value in facts.items() if key != "commit"} | {"split": SPLIT, **counts}
+            record("quality", **said, **means, threads=len(os.sched_getaffinity(0)), seed=None, repeats=1)
+
+
+def values_file(bench: Bench, name: str, system: str) -> Path:
+    """Where the nDCG@10 of each query is kept."""
+    return bench.folder(name) / f"{system.replace(' ', '-')}.json"
+
+
+def answers(collection: Collection, queries: Mapping[str, str], how: System, what: str) -> Run:
+    """The best documents of each query."""
+    run: Run = {}
+    ids, texts = list(queries), list(queries.values())
+    with counting(what, len(ids), "queries") as advance:
+        for start in range(0, len(ids), AT_ONCE):
+            some = ids[start : start + AT_ONCE]
+            asked = texts[start : start + AT_ONCE]
+            found = collection.search(asked, DEPTH, lenses=how.lenses, params=how.params, fusion=how.fusion)
+            for query_id, hits in zip(some, found, strict=True):  # ranks as scores, so that ties stay as they were broken
+                run[query_id] = {hit.doc_id: float(DEPTH - place) for place, hit in enumerate(hits)}
+            advance(len(some))
+    return run
+
+
+def per_query(qrels: Mapping[str, Mapping[str, int]], run: Run) -> dict[str, list[float]]:
+    """The measures of every judged query; one that found nothing counts as zero."""
+    values = {query: [0.0] * len(MEASURES) for query in qrels}
+    for found in ir_measures.iter_calc(MEASURES, qrels, run):
+        values[found.query_id][MEASURES.index(found.measure)] = float(found.value)
+    return values
+
+
+def compare(bench: Bench, names: Sequence[str], systems: Mapping[str, System]) -> None:
+    """The best fusion, by the mean over collections, against each lens, paired over all their queries."""
+    found = {
+        system: [json.loads(values_file(bench, name, system).read_text(encoding="utf-8")) for name in names]
+        for system in systems
+    }
+    means = {system: mean(mean(of_set.values()) for of_set in sets) for system, sets in found.items()}
+    fusions = [system for system in systems if len(systems[system].lenses) > 1]
+    lenses = [system for system in systems if system not in fusions]
+    if not fusions or not lenses:
+        return
+    best = max(fusions, key=means.__getitem__)
+    flat = {system: np.array([value for of_set in sets for value in of_set.values()]) for system, sets in found.items()}
+    differences = np.stack([flat[best] - flat[lens] for lens in lenses], axis=1)
+    data = file_hash(*(bench.dataset(name).corpus_path for name in names))
+    p_values = holm(randomisation_p(differences).tolist())
+    for lens, difference, p_value in zip(lenses, differences.mean(axis=0), p_values, strict=True):
+        facts = {"model": bench.fingerprint, "datasets": names, "measure": str(MEASURES[0]), "queries": len(differences)}
+        facts |= {"system": best, "baseline": lens, "difference": round(float(difference), 4), "p_value": round(p_value, 5)}
+        record("significance", **facts, data=data, threads=1, seed=SEED, repeats=ROUNDS)
+
+
+def chosen(bench: Bench, wanted: Sequence[str]) -> dict[str, System]:
+    """The systems by name, the tuned one with its weights; recorded as missing where there is nothing to tune on."""
+    systems = {name: SYSTEMS[name] for name in wanted}
+    if TUNED in systems:
+        try:
+            systems[TUNED] = System(FUSED, fusion=tuned_fusion(bench))
+        except BadInput as error:
+            record_missing("quality", TUNED, str(error))
+            del systems[TUNED]
+    return systems
 
 
 def main() -> None:
-    """Evaluate every folder through the command line and record the rows."""
+    """Encode, search, measure, compare."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folders", type=Path, nargs="+")
-    parser.add_argument("--runs", type=Path, default=Path("runs"), help="where collections and runs are kept")
-    parser.add_argument("--reference", type=Path, help="rows of reference_dense.py")
+    add_data(parser, "--data", "", "folder of the judged collections")
+    parser.add_argument("--sets", nargs="+", default=list(SETS), metavar="NAME", help=f"some of {', '.join(SETS)}, or folders")
+    parser.add_argument("--systems", nargs="+", default=list(SYSTEMS), choices=SYSTEMS, metavar="NAME", help="default: all")
+    parser.add_argument("--model", default=DEFAULT_MODEL, help="bundled model or model folder")
+    parser.add_argument("--cache", type=Path, default=Path("runs/quality"), help="where collections are kept")
     options = parser.parse_args()
-    for folder in options.folders:
-        facts = {"dataset": folder.name, "split": "test", "data": file_hash(folder / "corpus.jsonl")}
-        for result in evaluate(folder, options.runs / folder.name):
-            record("quality", system=result.pop("lens"), **facts, **result)
-        for row in reference(options.reference, folder.name):
-            record("quality", system="dense, float32 reference", **facts, **row)
-
-
-def evaluate(folder: Path, runs: Path) -> list[dict[str, Any]]:
-    """What `trilens eval` says, one lens after the other."""
-    command = [sys.executable, "-c", "from trilens.serve.cli import main; main()", "eval", str(folder), "--to", str(runs)]
-    run = subprocess.run([*command, "--json"], capture_output=True, text=True, check=True)
-    results: list[dict[str, Any]] = json.loads(run.stdout)["results"]
-    return results
-
-
-def reference(path: Path | None, dataset: str) -> list[dict[str, Any]]:
-    """The measures of the reference for one data set."""
-    if path is None:
-        return []
-    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    return [{"nDCG@10": row["nDCG@10"], "R@100": row["R@100"]} for row in lines if row["dataset"] == dataset]
+    try:
+        bench = Bench(options.data, options.cache, options.model, fingerprint_model(resolve_model(options.model)))
+        for name in options.sets:
+            bench.dataset(name).queries(SPLIT)  # errors must not come after hours
+        systems = chosen(bench, options.systems)
+        for name in options.sets:
+            measure(bench, name, systems)
+        averaged = [name for name in AVERAGED if name in options.sets]
+        if averaged:
+            compare(bench, averaged, systems)
+    except TrilensError as error:
+        sys.exit(f"error: {error}")
 
 
 if __name__ == "__main__":

@@ -8,14 +8,15 @@ Needs `pip install trilens[train]`. Runs are kept in `--to`; one that was stoppe
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
-from benchmarks.record import file_hash, record, rows
+from benchmarks.record import ROOT, file_hash, record, rows
 
-ROOT = Path(__file__).parent.parent
+SEED = 1  # of all recipes
 IN_BATCH = 'objectives=[{"kind": "late", "mean": true, "temperature": 0.05}]'
 # Each variant: its recipe, and what is set otherwise.
 VARIANTS: dict[str, tuple[str, list[str]]] = {
@@ -74,20 +75,14 @@ def main() -> None:
     parser.add_argument("--set", nargs="*", default=[], help="settings for all of them, to try the script")
     options = parser.parse_args()
     data = file_hash(options.data / "train.dpr.jsonl")
-    done = {row["variant"] for row in rows("recipes") if row["settings"] == options.set} if recorded() else set()
+    done = {row["variant"] for row in rows("recipes") if row["settings"] == options.set}
     for name in options.only:
         if name not in done:
             found = run(name, options)
             facts = {key: found[key] for key in ("steps", "best_step", "seconds", "before", "after")}
-            backbone = Path(options.backbone).name
-            record(
-                "recipes", variant=name, recipe=VARIANTS[name][0], data=data, backbone=backbone, settings=options.set, **facts
-            )
-
-
-def recorded() -> bool:
-    """Whether there are results at all."""
-    return (ROOT / "benchmarks" / "results" / "recipes.jsonl").exists()
+            facts |= {"recipe": VARIANTS[name][0], "backbone": Path(options.backbone).name, "settings": options.set}
+            known = {"data": data, "threads": len(os.sched_getaffinity(0)), "seed": SEED, "repeats": 1}
+            record("recipes", variant=name, **facts, **known)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """The service under load: many clients while another process commits, beside a handler that takes one request at a time.
 
-    python -m benchmarks.serve --corpus debian-en.jsonl.xz --seconds 300
+    ./scripts/bench serve --corpus debian-en.jsonl.xz --seconds 300
 
 Both hold the same collection with the same model. Queries are titles of the corpus, a different one each time. A request fails
 if it is not answered with 200 and hits.
@@ -8,6 +8,7 @@ if it is not answered with 200 and hits.
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -21,7 +22,7 @@ from time import monotonic, perf_counter
 
 import numpy as np
 
-from benchmarks.record import file_hash, record
+from benchmarks.record import add_data, file_hash, record
 from trilens import Collection, Document
 from trilens.text.readers import read
 
@@ -82,7 +83,7 @@ print(number)
 def main() -> None:
     """Load both, one after the other."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--corpus", type=Path, required=True, help="JSON lines with title and text")
+    add_data(parser, "--corpus", "debian-en.jsonl.xz", "JSON lines with title and text")
     parser.add_argument("--documents", type=int, default=2_000)
     parser.add_argument("--seconds", type=float, default=300)
     parser.add_argument("--clients", type=int, default=32)
@@ -103,6 +104,9 @@ def main() -> None:
             engine=name,
             documents=len(indexed),
             data=file_hash(options.corpus),
+            threads=len(os.sched_getaffinity(0)),
+            seed=None,
+            repeats=len(times),
             lenses=["bm25", "dense"],
             clients=options.clients,
             seconds=options.seconds,

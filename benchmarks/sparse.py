@@ -1,45 +1,34 @@
 """The sparse lens against scipy, splade-index and Seismic: the same vectors, one thread, one query per call, k = 10.
 
-    python -m benchmarks.sparse --vectors runs/sparse/debian-en --shape vdr --peers VENV/bin/python
-    python -m benchmarks.sparse --vectors runs/sparse/debian-en --shape splade --peers VENV/bin/python
+    ./scripts/bench sparse --shape vdr --vectors runs/sparse/debian-en
 
-Needs `pip install trilens[bench]`; the peers live in an environment of their own, made as benchmarks/peers/sparse.py says; its
-Python is given with `--peers`. Vectors are `docs*.npz` and `queries*.npz` with indptr, terms, weights and dim, as
-`benchmarks.sparse_vectors` writes them. `--shape vdr` takes them as they are; `splade` takes the 120 heaviest terms of each
+Vectors are `docs*.npz` and `queries*.npz` with indptr, terms, weights and dim, as `benchmarks.sparse_vectors` writes them.
+`--shape vdr` takes them as they are; `splade` takes the 120 heaviest terms of each
 document and the 30 heaviest of each query. Recall is the share of the ten best by exact scores of the weights as they are
 (equal scores are equally good). Every system builds in one process and answers all its settings in another. Peers' indexes are
 kept in `--cache`, with the seconds they took; trilens is built anew each time.
 """
 
-# mypy: disable-error-code="import-not-found"
-
 import argparse
 import json
-import os
-import shutil
-import subprocess
-import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
 
-import matplotlib
 import numpy as np
-from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from benchmarks.contest import ask, built, python_for, recall, taking_part
 from benchmarks.peers.protocol import K, Params
 from benchmarks.peers.sparse import CONTENDERS, SHAPES, Rows, read_vectors
-from benchmarks.record import RESULTS, file_hash, record, rows
-from benchmarks.tables import frontier
+from benchmarks.record import file_hash, folder_bytes, record, started
+from benchmarks.tasks import SEED
 from trilens.kernels.sparse import sparse_dot_all
 
-ROOT = Path(__file__).parent.parent
 TIE = 1e-6  # of a score: sums of equal documents in another order differ by less
-THREAD_VARIABLES = ("OMP", "MKL", "OPENBLAS", "RAYON", "NUMBA")
 
 EXACT: list[Params] = [{"method": "exact"}, {}]
 FULL = [(5, 20), (5, 30), (10, 30), (10, 50), (20, 50), (20, 100), (40, 50), (40, 100), (80, 50), (80, 100), (80, 200)]
@@ -76,7 +65,6 @@ class Race:
     queries: int
     repeats: int
     cache: Path
-    peers: Path | None
     started: str
 
 
@@ -100,62 +88,37 @@ def fingerprint(race: Race) -> str:
     return file_hash(sorted(race.folder.glob("queries*.npz"))[0])
 
 
-def recall(scores: NDArray[np.float32], found: Sequence[Sequence[int]]) -> float:
-    """The share of the ten best that was found; what scores as much as the tenth is as good."""
-    worst = np.sort(scores, axis=1)[:, -K] * (1 - TIE)
-    hits = [int((scores[query, list(set(ids[:K]))] >= worst[query]).sum()) for query, ids in enumerate(found)]
-    return float(np.mean(hits)) / K
-
-
-def ask(race: Race, system: str, action: str, index: Path, *more: str) -> Iterator[dict[str, Any]]:
+def run(race: Race, system: str, action: str, index: Path, *more: str) -> Iterator[dict[str, Any]]:
     """What a contender prints, line by line."""
-    python = sys.executable if system == "trilens" else str(race.peers)
-    command = [python, "-m", "benchmarks.peers.sparse", system, action, "--vectors", str(race.folder), "--shape", race.shape]
+    arguments = [system, action, "--vectors", str(race.folder), "--shape", race.shape, "--index", str(index), *more]
     for name in ("documents", "queries", "repeats"):
-        command += [f"--{name}", str(getattr(race, name))]
-    command += ["--index", str(index), *more]
-    limits = {f"{library}_NUM_THREADS": "1" for library in THREAD_VARIABLES}
-    with subprocess.Popen(command, cwd=ROOT, env={**os.environ, **limits}, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        yield from (json.loads(line) for line in process.stdout if line.startswith("{"))
-    if process.returncode:
-        sys.exit(f"{system} failed to {action} (exit code {process.returncode}); see above. Rows so far are recorded")
-
-
-def built(race: Race, system: str, params: Params, index: Path) -> dict[str, Any]:
-    """Build unless it is in the cache; what is known of the build. trilens changes, so it is always built."""
-    stamp = index.with_name(f"{index.name}.json")
-    if system != "trilens" and stamp.exists():
-        facts: dict[str, Any] = json.loads(stamp.read_text(encoding="utf-8"))
-        return facts
-    shutil.rmtree(index, ignore_errors=True)
-    (facts,) = ask(race, system, "build", index, "--build", json.dumps(params))
-    stamp.write_text(json.dumps(facts), encoding="utf-8")
-    return facts
+        arguments += [f"--{name}", str(getattr(race, name))]
+    return ask(python_for(system), "sparse", arguments, threads=1)
 
 
 def compete(race: Race, system: str, scores: NDArray[np.float32]) -> None:
     """Build in every way, search with every setting, and record a row for each."""
+    tie = TIE * np.partition(scores, -K, axis=1)[:, -K]
     for params in BUILDS.get((system, race.shape), [{}]):
         values = "-".join(str(value) for value in params.values())
         name = "-".join(filter(None, [system, race.shape, str(race.documents), fingerprint(race), values]))
         index = race.cache / name
-        facts = built(race, system, params, index)
-        size = sum(file.stat().st_size for file in index.rglob("*") if file.is_file())
+        facts = built(system, index, partial(run, race, system, "build", index, "--build", json.dumps(params)))
+        size = folder_bytes(index)
         settings = GRIDS.get((system, race.shape), [{}])
-        for answer in ask(race, system, "search", index, "--settings", json.dumps(settings)):
+        for answer in run(race, system, "search", index, "--settings", json.dumps(settings)):
             record(
                 "sparse",
                 run=race.started,
                 system=system,
                 version=facts["version"],
                 **{"vectors": race.folder.name, "data": fingerprint(race), "shape": race.shape},
-                **{"documents": race.documents, "queries": race.queries, "k": K, "threads": 1},
+                **{"documents": race.documents, "queries": race.queries, "k": K, "threads": 1, "seed": SEED},
                 **{"build": params, "parameters": answer["parameters"]},
-                recall_at_10=round(recall(scores, answer["found"]), 4),
+                recall_at_10=recall(scores, answer["found"], tie),
                 ms_median=round(float(np.median(answer["ms"])), 4),
                 ms_p95=round(float(np.percentile(answer["ms"], 95)), 4),
-                passes=answer["passes"],
+                repeats=answer["passes"],
                 index_bytes=size,
                 bytes_per_posting=round(size / facts["postings"], 2),
                 **{name: facts[name] for name in ("build_seconds", "build_peak_mb")},
@@ -163,46 +126,19 @@ def compete(race: Race, system: str, scores: NDArray[np.float32]) -> None:
             )
 
 
-def plot(race: Race) -> Path:
-    """Recall against time in this run: for each system a line through its best settings; the others are faint."""
-    figure = Figure(figsize=(8, 5), layout="constrained")
-    axes = figure.subplots()
-    colours = matplotlib.rcParams["axes.prop_cycle"].by_key()["color"]
-    for system, colour in zip(CONTENDERS, colours, strict=False):
-        found = [row for row in rows("sparse") if row["run"] == race.started and row["system"] == system]
-        if found:
-            axes.plot(*points(frontier(found)), color=colour, marker=".", label=system)
-            axes.plot(*points(found), color=colour, marker=".", linestyle="", alpha=0.25)
-    title = f"{race.folder.name}, {race.shape}-shaped, {race.documents:,} documents, one thread"
-    axes.set(xscale="log", xlabel="milliseconds per query (median)", ylabel="recall@10 of exact scores", title=title)
-    axes.grid(which="both", alpha=0.3)
-    axes.legend()
-    path = RESULTS / f"sparse-{race.shape}-{race.documents}.png"
-    figure.savefig(path, dpi=120)
-    return path
-
-
-def points(found: Sequence[dict[str, Any]]) -> tuple[list[float], list[float]]:
-    """Times and recalls."""
-    return [row["ms_median"] for row in found], [row["recall_at_10"] for row in found]
-
-
 def arguments() -> argparse.Namespace:
     """What the command line says."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--vectors", type=Path, required=True, help="folder with docs*.npz and queries*.npz")
+    parser.add_argument(
+        "--vectors", type=Path, default=Path("runs/sparse/debian-en"), help="folder with docs*.npz and queries*.npz"
+    )
     parser.add_argument("--shape", choices=SHAPES, default="vdr")
     parser.add_argument("--documents", type=int, help="how many; all if not given")
     parser.add_argument("--queries", type=int, default=300)
-    parser.add_argument("--peers", type=Path, help="the Python of the environment with scipy, splade-index and pyseismic-lsr")
-    parser.add_argument("--systems", nargs="+", choices=CONTENDERS, help="default: all, or trilens alone without --peers")
+    parser.add_argument("--systems", nargs="+", choices=CONTENDERS, default=list(CONTENDERS))
     parser.add_argument("--repeats", type=int, default=3, help="passes over the queries, if they take no more than a minute")
     parser.add_argument("--cache", type=Path, default=Path("runs/sparse/indexes"), help="where indexes and scores are kept")
-    options = parser.parse_args()
-    options.systems = options.systems or (list(CONTENDERS) if options.peers else ["trilens"])
-    if options.peers is None and options.systems != ["trilens"]:
-        parser.error("--systems names a peer; give the Python of its environment with --peers")
-    return options
+    return parser.parse_args()
 
 
 def main() -> None:
@@ -212,13 +148,11 @@ def main() -> None:
     cache.mkdir(parents=True, exist_ok=True)
     docs = read_vectors(folder, "docs", options.shape, options.documents)
     queries = read_vectors(folder, "queries", options.shape, options.queries)
-    peers = options.peers and options.peers.absolute()  # not resolved: a link is what makes it an environment's
-    started = datetime.now(UTC).isoformat(timespec="seconds")
-    race = Race(folder, options.shape, len(docs), len(queries), options.repeats, cache, peers, started)
+    race = Race(folder, options.shape, len(docs), len(queries), options.repeats, cache, started())
     scores = exact_scores(race, docs, queries)
     for system in options.systems:
-        compete(race, system, scores)
-    print(plot(race), file=sys.stderr)
+        with taking_part("sparse", system):
+            compete(race, system, scores)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ Takes BEIR folders. Documents and queries are encoded once, whole, without passa
 """
 
 import argparse
+import os
 import sys
 import tempfile
 from pathlib import Path
@@ -14,8 +15,8 @@ from typing import Any, Literal, cast
 import ir_measures
 from ir_measures import nDCG
 
-from benchmarks.multi import whole
 from benchmarks.record import file_hash, record
+from benchmarks.tasks import whole
 from trilens.encode.encoder import Encoded
 from trilens.encode.models import resolve_model
 from trilens.encode.onnx import OnnxEncoder
@@ -71,6 +72,9 @@ def main() -> None:
                 dataset=folder.name,
                 split=options.split,
                 data=file_hash(dataset.corpus_path),
+                threads=len(os.sched_getaffinity(0)),
+                seed=None,
+                repeats=1,
                 model=encoder.fingerprint,
                 head=head,
                 documents=len(documents),

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.multi import read_task
+from benchmarks.record import add_data
+from benchmarks.tasks import read_task
 from trilens.encode.models import resolve_model
 from trilens.encode.onnx import OnnxEncoder
 from trilens.represent import Sparse
@@ -32,7 +33,7 @@ def save(sparse: Sparse, file: Path) -> None:
 def main() -> None:
     """Encode what is not there yet."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--corpus", type=Path, required=True, help="a BEIR folder, or JSON lines with title and text")
+    add_data(parser, "--corpus", "debian-en.jsonl.xz", "a BEIR folder, or JSON lines with title and text")
     parser.add_argument("--to", type=Path, required=True, help="folder of the vectors")
     parser.add_argument("--queries", type=int, default=500)
     parser.add_argument("--characters", type=int, help="take the beginnings of documents only, which is faster")

@@ -1,6 +1,6 @@
 """What opening a collection costs: time and memory, for a thousand documents and for all of a corpus.
 
-    python -m benchmarks.store --corpus debian-en.jsonl.xz
+    ./scripts/bench store --corpus debian-en.jsonl.xz
 
 Each figure comes from a fresh process that imports trilens, then opens the collection and looks up one document; memory is what
 the process holds more than before opening.
@@ -14,7 +14,7 @@ from itertools import islice
 from pathlib import Path
 from statistics import median
 
-from benchmarks.record import file_hash, record
+from benchmarks.record import add_data, file_hash, record
 from trilens import Collection
 from trilens.text.readers import read
 
@@ -37,7 +37,7 @@ print(1000 * opened, held() - before)
 def main() -> None:
     """Build the two collections and open each again and again."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--corpus", type=Path, required=True, help="JSON lines with title and text")
+    add_data(parser, "--corpus", "debian-en.jsonl.xz", "JSON lines with title and text")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         for size in (1_000, None):
@@ -51,6 +51,8 @@ def main() -> None:
                 "store",
                 documents=documents,
                 data=file_hash(options.corpus),
+                threads=1,
+                seed=None,
                 repeats=REPEATS,
                 open_ms_median=round(median(run[0] for run in runs), 3),
                 open_ms_worst=round(max(run[0] for run in runs), 3),

@@ -1,6 +1,6 @@
 """What training on retrieved tokens is good for: the `xtr` searcher at few probes, with XTR's weights and those of its twin.
 
-    python -m benchmarks.token_training --runs runs/recipes --data /data/squad-retrieval
+    ./scripts/bench token-training --runs runs/recipes --data /data/squad-retrieval
 
 Needs the runs of `benchmarks.recipes` that it compares. The twin was trained by MaxSim on the same examples in the same order.
 Both search the paragraphs of SQuAD's dev articles, which neither was trained on, for the first of their
@@ -8,6 +8,7 @@ questions.
 """
 
 import argparse
+import os
 import subprocess
 import sys
 import tempfile
@@ -16,7 +17,7 @@ from pathlib import Path
 import ir_measures
 from ir_measures import RR, R, Success
 
-from benchmarks.record import file_hash, record
+from benchmarks.record import add_data, file_hash, record
 from trilens import Collection, MultiParams
 from trilens.evaluate.runs import Run
 from trilens.text.beir import Beir
@@ -31,7 +32,7 @@ def main() -> None:
     """Search with both."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=Path, default=Path("runs/recipes"), help="folder of the recipes' runs")
-    parser.add_argument("--data", type=Path, required=True, help="squad-retrieval")
+    add_data(parser, "--data", "squad-retrieval", "judged paragraphs")
     parser.add_argument("--questions", type=int, default=1000)
     options = parser.parse_args()
     dataset = Beir(options.data)
@@ -62,6 +63,9 @@ def main() -> None:
                         documents=len(documents),
                         questions=len(queries),
                         data=file_hash(options.data / "corpus.jsonl"),
+                        threads=len(os.sched_getaffinity(0)),
+                        seed=None,
+                        repeats=1,
                         **{str(measure): round(values[measure], 4) for measure in MEASURES},
                     )
 

@@ -1,6 +1,6 @@
 """The vocabulary head in training: memory and time of one forward and backward pass, plain, SpladePooling and fused.
 
-    python -m benchmarks.train            needs the extra `train`
+    ./scripts/bench train
 
 The last states of a batch of texts times the word embeddings, the maximum over positions, and the gradient of both. Every
 figure comes from a fresh process. `peak_mb` is the most memory that the process ever held (VmHWM), torch itself included;
@@ -49,7 +49,9 @@ def main() -> None:
         for form in FORMS:
             runs[form].append(in_a_process(form, shape))
     for form in FORMS:
-        record("train", what="vocabulary head", form=form, **shape, runs=options.repeats, **summary(runs[form], runs["plain"]))
+        found = summary(runs[form], runs["plain"])
+        facts = {"data": f"drawn by seed {SEED}", "seed": SEED, "repeats": options.repeats}
+        record("train", what="vocabulary head", form=form, **shape, **facts, **found)
 
 
 def summary(runs: list[dict[str, float]], plain: list[dict[str, float]]) -> dict[str, float]:

@@ -1,0 +1,136 @@
+"""The benchmark book: runs a chapter, then makes the tables of README.md and BOOK.md anew."""
+
+import argparse
+import subprocess
+import sys
+from dataclasses import dataclass
+
+from benchmarks.record import ROOT
+
+DATA = "$TRILENS_DATA"
+
+
+@dataclass(frozen=True, slots=True)
+class Chapter:
+    """`runs` are modules with their arguments; what the user adds is given to each of them, but not to `before`."""
+
+    what: str
+    needs: str
+    takes: str
+    runs: tuple[tuple[str, ...], ...]
+    before: tuple[tuple[str, ...], ...] = ()
+
+
+CHAPTERS = {
+    "bm25": Chapter(
+        "BM25 against bm25s and tantivy",
+        f"{DATA}/debian-en.jsonl.xz",
+        "10 minutes",
+        (("bm25",), ("bm25", "--grow", "1000000")),
+    ),
+    "sparse": Chapter(
+        "weights over a vocabulary against scipy, splade-index and Seismic",
+        f"{DATA}/debian-en.jsonl.xz",
+        "3 hours the first time (the model encodes the corpus), then 30 minutes",
+        (("sparse", "--shape", "vdr"), ("sparse", "--shape", "splade")),
+        before=(("sparse_vectors", "--to", "runs/sparse/debian-en", "--characters", "240"),),
+    ),
+    "multi": Chapter(
+        "token vectors against fast-plaid and xtr-warp-rs",
+        f"{DATA}/squad-retrieval",
+        "2 hours the first time (peers build their indexes), then 30 minutes",
+        (("multi", "--documents", "5000", "--threads", "1"), ("multi", "--documents", "5000", "--threads", "2")),
+    ),
+    "dense": Chapter("dense vectors against faiss", f"{DATA}/debian-en.jsonl.xz", "20 minutes", (("dense",),)),
+    "encode": Chapter(
+        "the encoder against sentence-transformers",
+        f"{DATA}/cranfield; $TRILENS_CHECKPOINT, the weights of the bundled model",
+        "10 minutes",
+        (("encode",),),
+    ),
+    "train": Chapter("the vocabulary head in training", "pip install trilens[train]", "10 minutes", (("train",),)),
+    "serve": Chapter("the service under load", f"{DATA}/debian-en.jsonl.xz", "15 minutes", (("serve",),)),
+    "store": Chapter("opening a collection", f"{DATA}/debian-en.jsonl.xz", "2 minutes", (("store",),)),
+    "endtoend": Chapter(
+        "whole systems: trilens, bm25s, Pyserini, PyLate, txtai",
+        f"{DATA}/squad-retrieval; $TRILENS_CHECKPOINT, the weights of the bundled model; Java 21 for Pyserini",
+        "1 hour",
+        (("endtoend",),),
+    ),
+    "growth": Chapter(
+        "BM25 and token vectors as a collection grows",
+        f"{DATA}/debian-en.jsonl.xz, {DATA}/squad-retrieval",
+        "2 hours the first time",
+        (
+            ("bm25", "--systems", "trilens", "--grow", "125000", "250000", "500000", "1000000"),
+            ("multi", "--grow"),
+        ),
+    ),
+    "quality": Chapter(
+        "every lens and fusion on ten judged collections",
+        DATA,
+        "hours the first time (every corpus is encoded), then 30 minutes",
+        (("quality",),),
+    ),
+    "ablations": Chapter("what the parts of a lens are worth", f"{DATA}/cranfield", "15 minutes", (("ablations",),)),
+    "recipes": Chapter(
+        "every training recipe and its variants",
+        "pip install trilens[train]; --data, --backbone, --teacher",
+        "days",
+        (("recipes",),),
+    ),
+    "token-training": Chapter(
+        "weights trained by XTR and by MaxSim, searched at few probes",
+        f"{DATA}/squad-retrieval; the runs of recipes",
+        "15 minutes",
+        (("token_training",),),
+    ),
+}
+SPEED = ("bm25", "sparse", "multi", "dense", "encode", "train", "serve", "store", "endtoend", "growth")
+
+
+def listing() -> str:
+    """All chapters, with what each needs and how long it takes."""
+    lines = []
+    for name, chapter in CHAPTERS.items():
+        lines += [f"  {name:15} {chapter.what}", f"{'':18}needs {chapter.needs}; takes {chapter.takes}"]
+    lines.append(f"  {'speed':15} all of {', '.join(SPEED)}")
+    return "\n".join(lines)
+
+
+def run(name: str, more: list[str]) -> int:
+    """Every script of a chapter, until one fails."""
+    chapter = CHAPTERS[name]
+    for module, *arguments in (*chapter.before, *((*given, *more) for given in chapter.runs)):
+        print(f"{name}: python -m benchmarks.{' '.join([module, *arguments])}", file=sys.stderr)
+        done = subprocess.run([sys.executable, "-m", f"benchmarks.{module}", *arguments], cwd=ROOT, check=False)
+        if done.returncode:
+            return done.returncode
+    return 0
+
+
+def main() -> None:
+    """Run what is named; with `speed`, a chapter that fails is said at the end and does not keep the others from running."""
+    parser = argparse.ArgumentParser(
+        prog="./scripts/bench",
+        description=f"{__doc__}\n\nchapters:\n{listing()}",
+        epilog="Other arguments go to the chapter's script: ./scripts/bench bm25 --help. $TRILENS_DATA is the folder of the "
+        "data, $TRILENS_CHECKPOINT the weights that peers read, $TRILENS_PEERS the folder of the peers' environments, "
+        "$TRILENS_RESULTS another one for the results of trials.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("chapter", choices=[*CHAPTERS, "speed"], metavar="CHAPTER")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="of the chapter's script")
+    options = parser.parse_args()
+    if {"-h", "--help"} & set(options.arguments) and options.chapter != "speed":
+        module, *_ = CHAPTERS[options.chapter].runs[0]
+        sys.exit(subprocess.run([sys.executable, "-m", f"benchmarks.{module}", "--help"], cwd=ROOT, check=False).returncode)
+    names = SPEED if options.chapter == "speed" else (options.chapter,)
+    failed = [name for name in names if run(name, options.arguments)]
+    tables = subprocess.run([sys.executable, "-m", "benchmarks.tables"], cwd=ROOT, check=False)
+    if failed or tables.returncode:
+        sys.exit(f"failed: {', '.join(failed) or 'tables'}; what was finished is recorded")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,235 @@
+"""What the parts of a lens are worth: one setting changed at a time, on a judged collection, nDCG@10.
+
+    ./scripts/bench ablations --folder /data/cranfield
+
+Documents and queries are encoded once, whole (what is beyond the model's length is cut off), with the 2,048 highest weights
+over the vocabulary; every variant is made from that. All searches are exact except where probes are what is varied.
+
+VDR          how many of the highest weights are kept, of documents and queries, beside those of a text's own tokens
+VDR terms    of the documents only the terms of their own text, only the others, or both; queries are as they are
+M3           each head alone and BGE-M3's combinations (raw scores, `multi` by the mean over the query's tokens)
+multi bits   bits per dimension of what a centroid leaves over, and the vectors as they are
+PLAID, XTR   centroids probed for each query token; for XTR also which similarity is imputed (k')
+
+With and without the contrastive mask, self-distillation and so on are training runs: `./scripts/bench recipes`.
+"""
+
+import argparse
+import os
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import ir_measures
+import numpy as np
+from ir_measures import nDCG
+from numpy.typing import NDArray
+
+from benchmarks.record import add_data, file_hash, record
+from benchmarks.tasks import whole
+from trilens.encode.encoder import Encoded
+from trilens.encode.models import resolve_model
+from trilens.encode.onnx import OnnxEncoder
+from trilens.encode.terms import SparseMode
+from trilens.index.multi import MultiConfig, MultiLens
+from trilens.index.multi_params import MultiParams
+from trilens.index.multi_search import MultiSearcher
+from trilens.kernels.sparse import sparse_dot_all
+from trilens.represent import Multi, Sparse
+from trilens.serve.progress import counting
+from trilens.store.config import DEFAULT_MODEL
+from trilens.text.beir import Beir
+from trilens.text.readers import read
+
+SPLIT, DEPTH = "test", 100
+TOPS = (256, 512, 768, 1024, 2048)
+BITS = (1, 2, 4)
+PROBES = (1, 2, 4, 8, 16, 32, 64)
+NTHS = (10, 20, 50, 100)  # k' of XTR: the similarity imputed is that of the k'-th retrieved token
+XTR_PROBES = 32
+# BGE-M3's weights; for these heads alone, the weight does not matter.
+COMBINED = {
+    "dense": {"dense": 1.0},
+    "lexical": {"lexical": 1.0},
+    "multi": {"multi": 1.0},
+    "dense + 0.3 lexical": {"dense": 1.0, "lexical": 0.3},
+    "dense + 0.3 lexical + multi": {"dense": 1.0, "lexical": 0.3, "multi": 1.0},
+}
+
+Scores = NDArray[np.float32]
+Variants = Iterator[tuple[str, str, Scores]]
+"""Part, variant, and the scores (queries, documents); what is -inf was not found."""
+
+
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """A judged collection, encoded."""
+
+    docs: Encoded
+    queries: Encoded
+
+
+def vdr(texts: Texts) -> Variants:
+    """How many terms, and which."""
+    docs, queries = _weights(texts.docs), _weights(texts.queries)
+    for top in TOPS:
+        yield "VDR", f"top {top}", dots(cut(queries, top, _bag(texts.queries)), cut(docs, top, _bag(texts.docs)))
+    own = is_own(docs, _bag(texts.docs))
+    for name, keep in (("own", own), ("not their own", ~own), ("all", np.ones_like(own))):
+        yield "VDR terms of documents", name, dots(queries, kept(docs, keep))
+
+
+def m3(texts: Texts) -> Variants:
+    """Heads alone and together."""
+    assert texts.docs.dense and texts.queries.dense and texts.docs.lexical and texts.queries.lexical
+    assert texts.docs.multi and texts.queries.multi
+    by_head = {
+        "dense": texts.queries.dense.vectors @ texts.docs.dense.vectors.T,
+        "lexical": dots(texts.queries.lexical, texts.docs.lexical),
+        "multi": maxsim(texts.queries.multi, texts.docs.multi) / np.maximum(1, np.diff(texts.queries.multi.offsets))[:, None],
+    }
+    for name, weights in COMBINED.items():
+        yield "M3", name, sum_of(weights, by_head)
+
+
+def multi(texts: Texts) -> Variants:
+    """Bits of the codes, and how much of the index is looked at."""
+    assert texts.docs.multi and texts.queries.multi
+    yield "multi bits", "32 (not coded)", maxsim(texts.queries.multi, texts.docs.multi)
+    for bits in BITS:
+        with coded(texts.docs, bits) as searcher:
+            yield "multi bits", str(bits), search(searcher, texts, MultiParams("exact"))
+    with coded(texts.docs, 4) as searcher:
+        for probes in PROBES:
+            yield "PLAID", f"{probes} probes", search(searcher, texts, MultiParams("plaid", probes=probes))
+        for probes in PROBES:
+            yield "XTR", f"{probes} probes, estimated", search(searcher, texts, MultiParams("xtr", probes=probes))
+        for nth in NTHS:
+            imputed = MultiParams("xtr", probes=XTR_PROBES, nth=nth)
+            yield "XTR", f"{XTR_PROBES} probes, k' = {nth}", search(searcher, texts, imputed)
+
+
+def sum_of(weights: Mapping[str, float], by_head: Mapping[str, Scores]) -> Scores:
+    """The weighted sum of the scores of some heads."""
+    total: Scores = np.sum([np.float32(weight) * by_head[head] for head, weight in weights.items()], axis=0)
+    return total
+
+
+@contextmanager
+def coded(docs: Encoded, bits: int) -> Iterator[MultiSearcher]:
+    """The documents in an index of so many bits."""
+    lens = MultiLens(cast(Any, None), MultiConfig(bits=bits))  # vectors are given: nothing is left to encode
+    with tempfile.TemporaryDirectory() as folder:
+        page, part = Path(folder) / "page", Path(folder) / "part"
+        lens.share(docs, [], page)
+        lens.build(docs, part, [lens.open_shared(page)])
+        yield lens.searcher([lens.open(part)], [None], [lens.open_shared(page)])
+
+
+def search(searcher: MultiSearcher, texts: Texts, params: MultiParams) -> Scores:
+    """What one search through the multi lens finds."""
+    top = searcher.search(texts.queries, DEPTH, params=params)
+    assert texts.docs.multi
+    scores = np.full((len(top.rows), len(texts.docs.multi)), -np.inf, np.float32)
+    for query, (rows, found) in enumerate(zip(top.rows, top.scores, strict=True)):
+        scores[query, rows[rows >= 0]] = found[rows >= 0]
+    return scores
+
+
+def dots(queries: Sparse, docs: Sparse) -> Scores:
+    """Inner products (queries, documents)."""
+    scores = np.empty((len(queries), len(docs)), np.float32)
+    for query in range(len(queries)):
+        span = slice(queries.indptr[query], queries.indptr[query + 1])
+        dense = np.zeros(queries.dim, np.float32)
+        dense[queries.terms[span]] = queries.weights[span]
+        scores[query] = sparse_dot_all(dense, docs.indptr, docs.terms, docs.weights)
+    return scores
+
+
+def maxsim(queries: Multi, docs: Multi) -> Scores:
+    """For each query token its best document token, summed; -inf for documents without tokens."""
+    lengths = np.diff(docs.offsets)
+    held = lengths > 0
+    scores = np.full((len(queries), len(docs)), -np.inf, np.float32)
+    for query in range(len(queries)):
+        products = queries.vectors[queries.offsets[query] : queries.offsets[query + 1]] @ docs.vectors.T
+        scores[query, held] = np.maximum.reduceat(products, docs.offsets[:-1][held], axis=1).sum(axis=0)
+    return scores
+
+
+def cut(rows: Sparse, top: int, bag: Sparse) -> Sparse:
+    """Each text with its `top` highest weights and those of its own tokens."""
+    keep = is_own(rows, bag)
+    for start, end in zip(rows.indptr[:-1], rows.indptr[1:], strict=True):
+        keep[start + np.argsort(-rows.weights[start:end], kind="stable")[:top]] = True
+    return kept(rows, keep)
+
+
+def kept(rows: Sparse, keep: NDArray[np.bool_]) -> Sparse:
+    """Only some of the weights."""
+    indptr = np.concatenate([[0], np.cumsum(keep)])[rows.indptr]
+    return Sparse(indptr, rows.terms[keep], rows.weights[keep], rows.dim)
+
+
+def is_own(rows: Sparse, bag: Sparse) -> NDArray[np.bool_]:
+    """Which terms stand in the text itself."""
+    numbers = np.repeat(np.arange(len(rows)), np.diff(rows.indptr)) * rows.dim + rows.terms
+    own = np.repeat(np.arange(len(bag)), np.diff(bag.indptr)) * bag.dim + bag.terms
+    found: NDArray[np.bool_] = np.isin(numbers, own)
+    return found
+
+
+def _weights(encoded: Encoded) -> Sparse:
+    assert encoded.sparse
+    return encoded.sparse
+
+
+def _bag(encoded: Encoded) -> Sparse:
+    assert encoded.bag
+    return encoded.bag
+
+
+def quality(scores: Scores, query_ids: list[str], doc_ids: list[str], qrels: Mapping[str, Mapping[str, int]]) -> float:
+    """nDCG@10; documents that score alike are taken in their order."""
+    run: dict[str, dict[str, float]] = {}
+    for query, row in zip(query_ids, scores, strict=True):
+        best = [at for at in np.argsort(-row, kind="stable")[:DEPTH] if np.isfinite(row[at])]
+        run[query] = {doc_ids[at]: float(DEPTH - place) for place, at in enumerate(best)}
+    return float(ir_measures.calc_aggregate([nDCG @ 10], qrels, run)[nDCG @ 10])
+
+
+PARTS = {"vdr": vdr, "m3": m3, "multi": multi}
+
+
+def main() -> None:
+    """Encode once, then measure every variant."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add_data(parser, "--folder", "cranfield", "a judged collection in the BEIR layout")
+    parser.add_argument("--model", default=DEFAULT_MODEL, help="bundled model or model folder, with all heads")
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
+    options = parser.parse_args()
+    dataset = Beir(options.folder)
+    encoder = OnnxEncoder(resolve_model(options.model), mode=SparseMode(max(TOPS)))
+    documents = list(read([dataset.corpus_path]))
+    queries, qrels = dataset.queries(SPLIT), dataset.qrels(SPLIT)
+    with counting(f"encoding {dataset.name}", len(documents), "docs") as advance:
+        docs = encoder.encode_docs([whole(document) for document in documents], advance)
+    texts = Texts(docs, encoder.encode_queries(list(queries.values())))
+    facts = {
+        **{"dataset": dataset.name, "split": SPLIT, "model": encoder.fingerprint, "data": file_hash(dataset.corpus_path)},
+        **{"documents": len(documents), "queries": len(queries), "threads": len(os.sched_getaffinity(0))},
+    }
+    for name in options.parts:
+        for part, variant, scores in PARTS[name](texts):
+            value = quality(scores, list(queries), [document.doc_id for document in documents], qrels)
+            record("ablations", **facts, part=part, variant=variant, **{"nDCG@10": round(value, 4)}, seed=None, repeats=1)
+    print(f"{docs.truncated} of {len(documents)} documents were cut at the model's length", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,125 @@
+"""Documents per second of the encoder, all heads in one pass, against sentence-transformers in torch with the same weights.
+
+    ./scripts/bench encode --model /models/minilm --int8 MODEL --float32 MODEL
+
+`--model` is the checkpoint as sentence-transformers saves it. `--int8` is the model folder made of it (the bundled model if
+nothing is said); `--float32` one made with `trilens export --precision float32`, which is made where it is not given (this
+needs `pip install trilens[export]`). The same texts, the same number of threads, processes in turns; titles and texts of a
+judged collection, so that nDCG@10 of the dense vectors, searched exactly, stands beside the speed. The loss is against torch.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.contest import ask, python_for, taking_part
+from benchmarks.record import add_checkpoint, add_data, record, record_missing, spread, started
+from benchmarks.tasks import SEED, K, Task, ndcg, read_task, write_lines
+from trilens.encode.folder import ModelFolder
+from trilens.encode.models import resolve_model
+from trilens.errors import TrilensError
+from trilens.store.config import DEFAULT_MODEL
+
+TORCH = "sentence-transformers"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One way to encode."""
+
+    system: str
+    precision: str
+    model: str
+    heads: tuple[str, ...]
+
+
+def entries(options: argparse.Namespace) -> list[Entry]:
+    """Both precisions of trilens with dense vectors alone and with all heads, and torch."""
+    found = []
+    for folder in (resolve_model(options.int8), options.float32 or exported(options.model)):
+        if folder is not None:
+            config = ModelFolder.open(folder).config
+            both = (("dense",), tuple(config.heads))
+            found += [Entry("trilens", config.precision, str(folder), heads) for heads in both]
+    with taking_part("encode", TORCH):
+        python_for(TORCH)
+        found.append(Entry(TORCH, "float32", options.model, ("dense",)))
+    return found
+
+
+def exported(model: str) -> Path | None:
+    """The checkpoint as a model folder in float32 with all heads; recorded as missing if it cannot be made here."""
+    folder = Path("runs/encode") / f"{Path(model).name}-float32"
+    if not folder.exists():
+        command = [sys.executable, "-m", "trilens", "export", model, str(folder), "--precision", "float32", "--no-check"]
+        heads = ["--multi-dims", "128", "--vdr", "--lexical"]
+        done = subprocess.run([*command, *heads], capture_output=True, text=True, check=False)
+        if done.returncode:
+            said = (done.stderr.strip().splitlines() or ["trilens export failed"])[-1]
+            record_missing("encode", "trilens, float32", said)
+            return None
+    return folder
+
+
+def measure(entry: Entry, task: Task, texts: Path, threads: int) -> dict[str, Any]:
+    """One pass in a process of its own: seconds, and nDCG@10 of what it made."""
+    arguments = [
+        entry.system,
+        "--texts",
+        str(texts),
+        "--model",
+        entry.model,
+        "--threads",
+        str(threads),
+        "--heads",
+        *entry.heads,
+    ]
+    (found,) = ask(python_for(entry.system), "encoding", arguments, threads)
+    scores = np.load(texts / "queries.npy") @ np.load(texts / "docs.npy").T
+    return {**found, "nDCG@10": ndcg(task, np.argsort(-scores, axis=1, kind="stable")[:, :K].tolist())}
+
+
+def main() -> None:
+    """Every entry in turns, then a row for each."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add_data(parser, "--corpus", "cranfield", "a judged collection in the BEIR layout")
+    add_checkpoint(parser)
+    parser.add_argument("--int8", default=DEFAULT_MODEL, help="bundled model or model folder")
+    parser.add_argument("--float32", type=Path, help="model folder; made of --model if not given")
+    parser.add_argument("--documents", type=int, help="how many; all if not given")
+    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--repeats", type=int, default=3, help="processes for each")
+    options = parser.parse_args()
+    if not options.model:
+        parser.error("--model is missing; expected a checkpoint: a folder or hub id, or $TRILENS_CHECKPOINT")
+    try:
+        tried = entries(options)
+    except TrilensError as error:
+        sys.exit(f"error: {error}")
+    task = read_task(options.corpus)
+    facts = {"run": started(), "dataset": task.name, "threads": options.threads, "seed": SEED, "data": task.data}
+    with tempfile.TemporaryDirectory() as folder:
+        texts = Path(folder)
+        write_lines(texts / "docs.jsonl", map(json.dumps, islice(task.docs, options.documents)))
+        write_lines(texts / "queries.jsonl", map(json.dumps, task.queries))
+        documents = len(task.docs[: options.documents])
+        turns = [[measure(entry, task, texts, options.threads) for entry in tried] for _ in range(options.repeats)]
+    for entry, runs in zip(tried, zip(*turns, strict=True), strict=True):
+        said = {"system": entry.system, "version": runs[0]["version"], "precision": entry.precision, "heads": entry.heads}
+        speed = spread("per_second", [documents / run["seconds"] for run in runs], 1)
+        known = {"documents": documents, "model": Path(entry.model).name, "repeats": options.repeats}
+        peak = max(run["peak_mb"] for run in runs)
+        record("encode", **facts, **said, **known, **speed, **{"nDCG@10": runs[0]["nDCG@10"]}, peak_mb=peak)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,82 @@
+"""trilens and sentence-transformers as encoders: the same texts, so many threads; vectors and seconds.
+
+    python -m benchmarks.peers.encoding SYSTEM --texts FOLDER --model MODEL --threads N [--heads dense …]
+
+Run from the root of the repository by the Python of the environment that the system is installed in. The folder holds
+`docs.jsonl` and `queries.jsonl`, a JSON string to a line. Writes the dense vectors beside them and prints one JSON line.
+"""
+
+# mypy: disable-error-code="import-not-found"
+
+import argparse
+from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from benchmarks.peers.protocol import Floats, peak_mb, say
+from benchmarks.peers.words import read_texts
+
+WARM_UP = 32
+
+Encode = Callable[[list[str], str], Floats]
+"""Texts and their side ("doc", "query") to dense vectors of length 1."""
+
+
+def trilens(options: Any) -> Encode:
+    """A model folder run by onnxruntime, with all heads that were asked for."""
+    from trilens.encode.onnx import OnnxEncoder
+
+    encoder = OnnxEncoder(Path(options.model), threads=options.threads, heads=options.heads)
+
+    def encode(texts: list[str], side: str) -> Floats:
+        found = encoder.encode_docs(texts) if side == "doc" else encoder.encode_queries(texts)
+        assert found.dense
+        return found.dense.vectors
+
+    return encode
+
+
+def sentence_transformers(options: Any) -> Encode:
+    """torch in float32, with the batch size that is its default and texts sorted by length, as it does by itself."""
+    import torch
+    from sentence_transformers import SentenceTransformer
+
+    torch.set_num_threads(options.threads)
+    model = SentenceTransformer(options.model, device="cpu")
+
+    def encode(texts: list[str], side: str) -> Floats:
+        vectors: Floats = model.encode(texts, normalize_embeddings=True, show_progress_bar=False)
+        return vectors
+
+    return encode
+
+
+SYSTEMS = {"trilens": trilens, "sentence-transformers": sentence_transformers}
+
+
+def main() -> None:
+    """Encode queries, then documents, which are timed."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("system", choices=SYSTEMS)
+    parser.add_argument("--texts", type=Path, required=True)
+    parser.add_argument("--model", required=True)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--heads", nargs="+", default=["dense"])
+    options = parser.parse_args()
+    encode = SYSTEMS[options.system](options)
+    docs, queries = read_texts(options.texts / "docs.jsonl"), read_texts(options.texts / "queries.jsonl")
+    encode(docs[:WARM_UP], "doc")
+    np.save(options.texts / "queries.npy", encode(queries, "query"))
+    start = perf_counter()
+    vectors = encode(docs, "doc")
+    took = perf_counter() - start
+    np.save(options.texts / "docs.npy", vectors)
+    say({"version": version(options.system), "seconds": took, "peak_mb": round(peak_mb())})
+
+
+if __name__ == "__main__":
+    main()

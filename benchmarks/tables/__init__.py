@@ -1,0 +1,1 @@
+"""Tables and plots of README.md and BOOK.md, made from recorded rows."""

@@ -1,0 +1,101 @@
+"""How good the answers are: every lens and fusion on the judged collections, and what parts of a lens are worth."""
+
+from collections.abc import Sequence
+from statistics import mean
+
+from benchmarks.record import rows
+from benchmarks.tables.markdown import Row, markdown, newest
+
+AVERAGED = ("scifact", "nfcorpus", "vaswani", "cranfield", "cacm")
+
+
+def quality() -> str:
+    """nDCG@10 of each system."""
+    return by_dataset("nDCG@10")
+
+
+def recall() -> str:
+    """R@100 of each system."""
+    return by_dataset("R@100")
+
+
+def by_dataset(measure: str) -> str:
+    """Systems by collections, for the model that was measured last."""
+    found = of_last_model()
+    present = dict.fromkeys(dataset for dataset, _ in found)
+    datasets = [name for name in AVERAGED if name in present] + [name for name in present if name not in AVERAGED]
+    whole = [name for name in AVERAGED if name in present] == list(AVERAGED)
+    lines = []
+    for system in dict.fromkeys(system for _, system in found):
+        values = {name: found[name, system][measure] for name in datasets if (name, system) in found}
+        cells = [f"{values[name]:.3f}" if name in values else "" for name in datasets]
+        if whole:
+            averaged = [values[name] for name in AVERAGED if name in values]
+            cells.insert(len(AVERAGED), f"{mean(averaged):.3f}" if len(averaged) == len(AVERAGED) else "")
+        lines.append([system, *cells])
+    header = [*datasets[: len(AVERAGED)], "mean", *datasets[len(AVERAGED) :]] if whole else datasets
+    return markdown([measure, *header], lines)
+
+
+def of_last_model() -> dict[tuple[str, str], Row]:
+    """The last row for each collection and system, of the model that the last of them was measured with."""
+    recorded = list(rows("quality"))
+    last = recorded[-1].get("model")
+    return {(row["dataset"], row["system"]): row for row in recorded if row.get("model") == last}
+
+
+def significance() -> str:
+    """The best fusion against each lens, over the queries of all averaged collections."""
+    last = of_last_model()
+    models = {row.get("model") for row in last.values()}
+    found = [row for row in newest("significance", "model", "baseline").values() if row["model"] in models]
+    lines = [
+        [
+            f"{row['system']} against {row['baseline']}",
+            f"{row['queries']:,}",
+            f"{row['difference']:+.4f}",
+            f"{row['p_value']:.4f}",
+        ]
+        for row in found
+    ]
+    return markdown(["nDCG@10", "queries", "mean difference", "p"], lines)
+
+
+def ablations() -> str:
+    """nDCG@10 of each part on each collection."""
+    found = newest("ablations", "dataset", "part", "variant")
+    datasets = list(dict.fromkeys(dataset for dataset, _, _ in found))
+    lines = [
+        [f"{part}: {variant}", *_cells(found, datasets, part, variant)]
+        for part, variant in dict.fromkeys(key[1:] for key in found)
+    ]
+    return markdown(["nDCG@10", *datasets], lines)
+
+
+def _cells(found: dict[tuple[str, ...], Row], datasets: Sequence[str], part: str, variant: str) -> list[str]:
+    return [f"{found[key]['nDCG@10']:.3f}" if (key := (name, part, variant)) in found else "" for name in datasets]
+
+
+def recipes() -> str:
+    """What each recipe learned: nDCG@10 on held-out questions before and after."""
+    header = ["recipe", "head", "nDCG@10 before", "after", "steps", "minutes"]
+    lines = []
+    for (variant,), row in newest("recipes", "variant").items():
+        for name, after in row["after"].items():
+            head, _, measure = name.partition(":")
+            if measure == "nDCG@10":
+                before = row["before"].get(name)
+                numbers = ["" if before is None else f"{before:.3f}", f"{after:.3f}", f"{row['steps']:,}"]
+                lines.append([variant, head, *numbers, f"{row['seconds'] / 60:.0f}"])
+    return markdown(header, lines)
+
+
+def token_training() -> str:
+    """Weights trained on retrieved tokens beside those trained by MaxSim, at few probes and exactly."""
+    found = newest("token-training", "trained_by", "probes")
+    probes = list(dict.fromkeys(key[1] for key in found))
+    lines = [
+        [f"trained by {name}", *(f"{found[name, count]['RR@10']:.3f}" if (name, count) in found else "" for count in probes)]
+        for name in dict.fromkeys(key[0] for key in found)
+    ]
+    return markdown(["RR@10", *("exact" if count is None else f"{count} probes" for count in probes)], lines)

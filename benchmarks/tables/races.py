@@ -1,0 +1,140 @@
+"""Races of settings, recall against time: the multi and the sparse lens and dense vectors, each with its plot."""
+
+from benchmarks.plots import Line, frontier, plot
+from benchmarks.record import RESULTS, rows
+from benchmarks.tables.markdown import Row, last_runs, markdown, times
+
+LEVELS = (0.90, 0.95, 0.99)  # of recall, at which approximate searches are compared
+THOROUGH = 0.98  # the recall that a search must be able to reach
+MULTI = ("corpus", "documents", "threads", "system", "grid")
+
+
+def multi() -> str:
+    """The multi lens at each recall that a peer reaches, and as it is by default."""
+    header = ["token vectors, 4 bits, k = 10", "documents", "threads", "recall@10", "ms per query", "trilens, same recall"]
+    header += ["trilens is", "build seconds", "bytes per token"]
+    runs = {key[:4]: found for key, found in last_runs("multi", *MULTI).items() if key[4] == "all"}
+    lines: list[list[str]] = []
+    for race in sorted({key[:3] for key in runs if key[3] != "trilens"}):
+        ours = runs.get((*race, "trilens"), [])
+        for key, found in sorted(runs.items()):
+            if key[:3] == race and key[3] != "trilens":
+                lines += [multi_line(row, ours) for row in frontier(found)]
+        lines += [multi_line(row, []) for row in ours if row["default"]]
+        lines += [multi_line(row, []) for row in frontier(ours) if row["recall_at_10"] >= THOROUGH][:1]
+    return markdown(header, lines)
+
+
+def multi_line(row: Row, ours: list[Row]) -> list[str]:
+    """One setting beside the fastest of ours that finds as much."""
+    found = [our["ms_median"] for our in ours if our["recall_at_10"] >= row["recall_at_10"]]
+    best = min(found, default=None)
+    return [
+        f"{row['system']} {row['version']}" + (f", {ours_name(row)}" if row["system"] == "trilens" else ""),
+        f"{row['documents']:,}",
+        f"{row['threads']}",
+        f"{row['recall_at_10']:.3f}",
+        f"{row['ms_median']:.2f}",
+        f"{best:.2f}" if best else "not reached" if ours else "",
+        times(row["ms_median"] / best) if best else "",
+        f"{row['build_seconds']:.0f}",
+        f"{row['bytes_per_token']:.0f}",
+    ]
+
+
+def ours_name(row: Row) -> str:
+    """What a setting of ours is called in the table."""
+    return "default" if row["default"] else str(row["parameters"]["method"])
+
+
+def sparse() -> str:
+    """The sparse lens against each peer: exact ones as they are, others at their fastest for each recall."""
+    header = ["vectors over the vocabulary, one thread, k = 10", "documents", "terms each", "recall@10", "ms per query"]
+    header += ["trilens, same recall", "trilens is", "build seconds", "index MB"]
+    runs = last_runs("sparse", "shape", "system")
+    lines: list[list[str]] = []
+    for shape in sorted({shape for shape, _ in runs}, reverse=True):
+        ours = runs[shape, "trilens"]
+        for (other, system), found in runs.items():
+            if other == shape and system != "trilens":
+                lines += [sparse_line(row, ours) for row in at_levels(found)]
+        lines += [sparse_line(row, []) for row in ours if row["parameters"].get("method") == "exact"]
+    return markdown(header, lines)
+
+
+def at_levels(found: list[Row]) -> list[Row]:
+    """The fastest setting that reaches each recall that is compared at; one alone is as it is."""
+    if len(found) == 1:
+        return found
+    reached = [[row for row in found if row["recall_at_10"] >= level] for level in LEVELS]
+    return [min(some, key=lambda row: float(row["ms_median"])) for some in reached if some]
+
+
+def sparse_line(row: Row, ours: list[Row]) -> list[str]:
+    """One setting beside the fastest of ours that finds as much; peers that do not round are compared with our exact search."""
+    wanted = min(row["recall_at_10"], max((our["recall_at_10"] for our in ours), default=0))
+    as_good = [our for our in ours if our["recall_at_10"] >= wanted]
+    if row["recall_at_10"] > wanted:
+        as_good = [our for our in as_good if our["parameters"].get("method") == "exact"]
+    best = min((our["ms_median"] for our in as_good), default=None)
+    return [
+        f"{row['system']} {row['version']}" + (", exact" if row["system"] == "trilens" else ""),
+        f"{row['documents']:,}",
+        f"{row['index_bytes'] / row['bytes_per_posting'] / row['documents']:.0f}",
+        f"{row['recall_at_10']:.3f}",
+        f"{row['ms_median']:.2f}",
+        f"{best:.2f}" if best else "not reached" if ours else "",
+        times(row["ms_median"] / best) if best else "",
+        f"{row['build_seconds']:.0f}",
+        f"{row['index_bytes'] / 1e6:.0f}",
+    ]
+
+
+def growth() -> str:
+    """trilens alone, with its own choice of parameters, as a collection grows."""
+    header = ["default settings, one thread", "documents", "recall@10", "ms per query", "times the half"]
+    grown: dict[tuple[str, int], Row] = {}
+    for row in rows("bm25"):
+        if row["system"] == "trilens" and row["corpus"].startswith("grown"):
+            grown["bm25, sentences recombined", row["documents"]] = {**row, "ms_median": row["ms_per_query_median"]}
+    for (corpus, documents, *rest), found in last_runs("multi", *MULTI).items():
+        if rest == [1, "trilens", "default"]:
+            grown[f"multi, {corpus}", documents] = found[0]
+    lines = []
+    for (name, documents), row in sorted(grown.items()):
+        half = grown.get((name, documents // 2))
+        grew = f"{row['ms_median'] / half['ms_median']:.2f}" if half else ""
+        recall = f"{row['recall_at_10']:.3f}" if "recall_at_10" in row else "exact"
+        lines.append([name, f"{documents:,}", recall, f"{row['ms_median']:.2f}", grew])
+    return markdown(header, lines)
+
+
+def dense() -> str:
+    """Dense vectors: every setting of every system."""
+    header = ["dense vectors, one thread, k = 10", "documents", "recall@10", "ms per query", "build seconds", "index MB"]
+    lines = []
+    for (_, documents, _), found in sorted(last_runs("dense", "corpus", "documents", "system").items()):
+        for row in found:
+            setting = ", ".join(f"{name} {value}" for name, value in row["parameters"].items())
+            numbers = [f"{documents:,}", f"{row['recall_at_10']:.3f}", f"{row['ms_median']:.3f}"]
+            numbers += [f"{row['build_seconds']:.1f}", f"{row['index_bytes'] / 1e6:.0f}"]
+            lines.append([" ".join(filter(None, [row["system"], row["version"] + ",", setting])).rstrip(","), *numbers])
+    return markdown(header, lines)
+
+
+def plots() -> None:
+    """Draw every race again out of its last run."""
+    runs = {key[:4]: found for key, found in sorted(last_runs("multi", *MULTI).items()) if key[4] == "all"}
+    for corpus, documents in sorted({key[:2] for key in runs}):
+        lines = [
+            Line(f"{system}, {threads} thread{'s' * (threads > 1)}", system, found, "-" if threads == 1 else "--")
+            for (*race, threads, system), found in runs.items()
+            if race == [corpus, documents]
+        ]
+        plot(lines, f"{corpus}, {documents:,} documents", RESULTS / f"multi-{documents}.png")
+    shaped = last_runs("sparse", "shape", "system")
+    for shape in sorted({shape for shape, _ in shaped}):
+        lines = [Line(system, system, found) for (of, system), found in shaped.items() if of == shape]
+        documents = lines[0].rows[0]["documents"]
+        title = f"{lines[0].rows[0]['vectors']}, {shape}-shaped, {documents:,} documents, one thread"
+        plot(lines, title, RESULTS / f"sparse-{shape}-{documents}.png")

@@ -1,0 +1,76 @@
+"""The quality chapter on a small judged collection, with the bundled model, as a user runs it."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.quality import MEASURES, TUNED, per_query
+from benchmarks.record import ROOT
+
+NAME = "cacm"  # one of the collections that are averaged and compared
+ANIMALS = {
+    "cat": "The cat sleeps on the warm roof and hunts mice at night.",
+    "dog": "A dog guards the farm and barks at strangers.",
+    "fish": "Fish breathe through gills and swim in schools.",
+    "bird": "Birds build nests in spring and sing before dawn.",
+}
+QUESTIONS = {"cat": "which animal hunts mice", "dog": "who barks at strangers", "fish": "how do fish breathe"}
+
+
+def write_jsonl(path: Path, texts: dict[str, str]) -> None:
+    path.write_text("".join(json.dumps({"_id": name, "text": text}) + "\n" for name, text in texts.items()), encoding="utf-8")
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    folder = tmp_path / "data" / NAME
+    (folder / "qrels").mkdir(parents=True)
+    write_jsonl(folder / "corpus.jsonl", ANIMALS)
+    write_jsonl(folder / "queries.jsonl", QUESTIONS)
+    judged = "".join(f"{name}\t{name}\t1\n" for name in QUESTIONS)
+    (folder / "qrels" / "test.tsv").write_text(f"query-id\tcorpus-id\tscore\n{judged}", encoding="utf-8")
+    return folder.parent
+
+
+def run(data: Path, *systems: str) -> tuple[subprocess.CompletedProcess[str], list[dict[str, Any]]]:
+    folder = data.parent
+    command = [sys.executable, "-m", "benchmarks.quality", "--data", str(data), "--sets", NAME, "--systems", *systems]
+    environment = {"TRILENS_RESULTS": str(folder / "results"), "PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT / "src")}
+    environment["GIT_DIR"] = str(folder)  # no commit: one who edits files meanwhile would make it another
+    done = subprocess.run(
+        [*command, "--cache", str(folder / "cache")], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+    )
+    path = folder / "results" / "quality.jsonl"
+    return done, [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
+
+
+def test_lenses_are_measured_from_one_encoding_and_a_second_run_repeats_nothing(data: Path) -> None:
+    done, rows = run(data, "bm25", "dense")
+    assert done.returncode == 0, done.stderr
+    assert [(row["system"], row["nDCG@10"], row["R@100"]) for row in rows] == [("bm25", 1.0, 1.0), ("dense", 1.0, 1.0)]
+    assert {row["model"] for row in rows} == {next((data.parent / "cache").iterdir()).name}
+    made = {path: path.stat().st_mtime_ns for path in (data.parent / "cache").rglob("segments/*")}
+    _, again = run(data, "bm25", "dense", "rrf of bm25 and dense")
+    assert [row["system"] for row in again] == ["bm25", "dense", "rrf of bm25 and dense"]
+    assert made == {path: path.stat().st_mtime_ns for path in (data.parent / "cache").rglob("segments/*")}
+    lines = (data.parent / "results" / "significance.jsonl").read_text(encoding="utf-8").splitlines()
+    compared = [json.loads(line) for line in lines]
+    assert [(row["baseline"], row["difference"], row["p_value"]) for row in compared] == [("bm25", 0, 1), ("dense", 0, 1)]
+
+
+def test_without_dev_questions_the_tuned_fusion_is_recorded_as_missing(data: Path) -> None:
+    done, rows = run(data, "bm25", TUNED)
+    assert done.returncode == 0, done.stderr
+    missing = [row for row in rows if "missing" in row]
+    assert [row["system"] for row in missing] == [TUNED]
+    assert "nfcorpus" in missing[0]["missing"]
+
+
+def test_a_query_that_found_nothing_counts_as_zero() -> None:
+    values = per_query({"a": {"x": 1}, "b": {"y": 1}}, {"a": {"z": 2.0, "x": 1.0}})
+    assert values == {"a": [pytest.approx(0.6309, abs=1e-4), 1.0], "b": [0.0, 0.0]}
+    assert [str(measure) for measure in MEASURES] == ["nDCG@10", "R@100"]
