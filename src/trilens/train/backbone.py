@@ -87,10 +87,10 @@ class Backbone(Transformer):
         task: str | None = None,
         max_length: int | None = None,
         **_: Any,
-    ) -> dict[str, Tensor]:
+    ) -> dict[str, Any]:
         """`input_ids`, `attention_mask`, and which tokens are `kept` by the multi head and `own`, the text's own.
 
-        All are (texts, tokens), padded to the longest text.
+        All are (texts, tokens), padded to the longest text. And `task`, since heads may treat queries in another way.
         """
         require_texts(inputs)
         if task not in SIDES:
@@ -101,7 +101,7 @@ class Backbone(Transformer):
         if prompt:
             raise BadInput(f"prompt is {prompt!r}; expected none: the prefixes of a model are those of its description")
         reading = self.reading(SIDES[task], fill=True, max_tokens=max_length)
-        return self.features(reading, reading.read(list(inputs)))
+        return {**self.features(reading, reading.read(list(inputs))), "task": task}
 
     def features(self, reading: Reading, rows: Rows) -> dict[str, Tensor]:
         """What `preprocess` gives, for texts that have been read."""

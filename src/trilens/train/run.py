@@ -252,7 +252,7 @@ def _arguments(recipe: Recipe, folder: Path, primary: str, measure_first: bool) 
         raise BadInput("run.precision is 'float16', but there is no GPU; expected 'auto', 'float32' or 'bfloat16'")
     measured = recipe.dev.every is not None
     heads = "|".join(head for head in recipe.model.heads if head != "dense")
-    rates = {rf"({heads})\.(linear|norm)\.": run.head_learning_rate} if heads and run.head_learning_rate else {}
+    rates = {rf"({heads})\.(linear|norm|weigh|transform)\.": run.head_learning_rate} if heads and run.head_learning_rate else {}
     return SentenceTransformerTrainingArguments(
         output_dir=str(folder),
         max_steps=run.steps,
