@@ -91,7 +91,7 @@ def write_further(folder: Path, kind: str = "bert", dim: int = 12) -> None:
 def test_weighted_queries_and_a_transform(tmp_path: Path, kind: str, precision: str) -> None:
     write_further(tmp_path / "source", kind)
     done = run(tmp_path, precision)
-    assert done.agreements and all(one.mean > 0.97 for one in done.agreements)
+    assert done.agreements and all(one.mean > 0.97 for one in done.agreements if one.head in ("multi", "sparse"))
     if precision == "float32":
         assert max(one.difference for one in done.agreements) < 1e-4
     assert "those of queries by a weight for each token" in (tmp_path / "made" / "README.md").read_text()

@@ -58,6 +58,7 @@ def test_keys_are_set_from_outside(tmp_path: Path) -> None:
         ("objectives.0.kind=nonsense", "nonsense"),
         ("objectives.0.head=sparse", "sparse"),
         ("dev.every=30", "multiple of dev.every"),
+        ("model.cache_states=true", "cache_states keeps states that training must not change; give freeze_embeddings"),
     ],
 )
 def test_what_does_not_fit_is_refused_in_one_line(tmp_path: Path, change: str, message: str) -> None:

@@ -276,3 +276,22 @@ def test_heads_on_a_frozen_backbone(tmp_path: Path, calm: Path, data: Path) -> N
         if "1_Heads" not in name:
             assert torch.equal(read[name], computed[name])
     assert not list((tmp_path / "read").glob("states-*"))
+
+
+@pytest.mark.parametrize("towers", ["shared", "separate"])
+def test_layers_above_frozen_ones(tmp_path: Path, calm: Path, data: Path, towers: str) -> None:
+    """States that are read after the first layer train what states that are computed train, but for their bits."""
+    file = recipe_file(tmp_path, calm, data, "m3", head_learning_rate=None)
+    frozen = ["model.freeze_embeddings=true", "model.freeze_layers=1", f"model.towers={towers}", "batch.sub_batch=3"]
+    train(read_recipe(file, [*frozen, "model.cache_states=true"]), tmp_path / "read")
+    train(read_recipe(file, frozen), tmp_path / "computed")
+    read, computed = weights(tmp_path / "read"), weights(tmp_path / "computed")
+    start = load_file(calm / "model.safetensors")
+    for name in read:
+        if not name.endswith("key.bias"):
+            torch.testing.assert_close(read[name], computed[name], atol=2e-3, rtol=1e-2, msg=name)
+        if "embeddings" in name or "layer.0." in name:
+            assert torch.equal(read[name], start[name.rsplit(":", 1)[-1]])
+        elif "layer.1." in name and name.endswith("weight"):
+            assert not torch.equal(read[name], start[name.rsplit(":", 1)[-1]])
+    assert not list((tmp_path / "read").glob("states-*"))

@@ -17,6 +17,7 @@ from trilens.encode.folder import TOKENIZER_FILE, ModelDescription
 from trilens.encode.reading import Reading, Rows, Side, require_texts
 from trilens.encode.tokens import Tokens
 from trilens.errors import BadInput, BadModel
+from trilens.train.layers import upper_states
 
 SIDES: dict[str, Side] = {"query": "query", "document": "doc"}
 """The tasks of sentence-transformers, and what we call them."""
@@ -132,10 +133,16 @@ class Backbone(Transformer):
 
     def forward(self, features: dict[str, Any], **_: Any) -> dict[str, Any]:
         """Adds `token_embeddings` (texts, tokens, hidden), unless they are given, and, for heads that are tied to them,
-        `word_embeddings`."""
-        if "token_embeddings" not in features:
-            found = self.model(input_ids=features["input_ids"], attention_mask=features["attention_mask"])
-            features["token_embeddings"] = found.last_hidden_state
+        `word_embeddings`.
+
+        Where `lower_states` are given, those after the first `lower_layers` layers, only the layers above are run.
+        """
+        inputs = {name: features[name] for name in ("input_ids", "attention_mask")}
+        if "lower_states" in features:
+            states = upper_states(self.model, inputs, features["lower_states"], features["lower_layers"])
+            features["token_embeddings"] = states
+        elif "token_embeddings" not in features:
+            features["token_embeddings"] = self.model(**inputs).last_hidden_state
         features["word_embeddings"] = self.model.get_input_embeddings().weight
         return features
 

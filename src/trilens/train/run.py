@@ -46,7 +46,7 @@ from trilens.train.model import description_of, stacks_of
 from trilens.train.negatives.drawing import FromBags, FromTable
 from trilens.train.objectives import Objectives
 from trilens.train.pretraining import RetroMaeLoss, TextFeed
-from trilens.train.recipe import NegativesPart, Recipe, as_yaml
+from trilens.train.recipe import ModelPart, NegativesPart, Recipe, as_yaml
 from trilens.train.states import StateCache
 from trilens.train.teacher import make_teacher
 from trilens.train.trainer import Log, Measure, StopOnNan, Trainer
@@ -183,7 +183,7 @@ def _trainer(
         negatives = _negatives(recipe, model, data.examples)
         if recipe.negatives.source == "refresh":
             callbacks.append(Refresh(negatives, TorchEncoder(model), recipe.negatives))
-        read = cached_states(model, data.examples, Path(arguments.output_dir)) if recipe.model.freeze else reader(model)
+        read = _reader(recipe.model, model, data.examples, Path(arguments.output_dir))
         feed = Feed(data.examples, read, negatives, recipe.negatives.count, run.seed, make_teacher(recipe.teacher))
         lengths, count = _lengths(data.examples, model), len(data.examples)
         plan = KeyBatches(data.order, lengths, data.examples.groups(), batches, arguments.world_size, run.seed, **sizes)
@@ -199,10 +199,12 @@ def train_only(model: SentenceTransformer, heads: Sequence[Head]) -> None:
             getattr(stack.heads, head).requires_grad_(head in heads)
 
 
-def cached_states(model: SentenceTransformer, examples: Examples, folder: Path) -> Read:
-    """Reads texts with their states, which are computed here and now."""
+def _reader(part: ModelPart, model: SentenceTransformer, examples: Examples, folder: Path) -> Read:
+    """Reads texts, with the states that training leaves as they are; those are computed here and now."""
+    if not part.freeze and not part.cache_states:
+        return reader(model)
     rank = os.environ.get("RANK", "0")  # each process has its own
-    cache = StateCache(model, folder / f"states-{rank}")
+    cache = StateCache(model, folder / f"states-{rank}", None if part.freeze else part.freeze_layers)
     cache.add("query", (examples.query(at) for at in range(len(examples))))
     cache.add("document", (examples.passage(number) for number in range(examples.passage_count)))
     return cache
