@@ -32,6 +32,21 @@ KINDS: dict[str, dict[str, Any]] = {
     "colbert": {"heads": ["multi"], "objectives": [{"kind": "late"}]},
     "xtr": {"heads": ["multi"], "objectives": [{"kind": "late", "top": 8, "temperature": 0.1}]},
     "m3": {"heads": ["dense", "lexical", "multi"], "objectives": [{"kind": "m3", "distil_after": 2}]},
+    "ensemble": {
+        "heads": ["dense", "lexical", "multi", "sparse"],
+        "objectives": [
+            {"kind": "info_nce"},
+            {"kind": "ensemble", "teachers": {"dense": 1.0, "multi": 1.0}, "students": ["sparse", "lexical"], "after": 2},
+        ],
+        "multi": {"weighted": True},
+        "sparse": {"transform": True},
+    },
+    "weighted": {
+        "heads": ["multi", "sparse"],
+        "objectives": [{"kind": "late"}, {"kind": "vdr"}],
+        "multi": {"weighted": True},
+        "sparse": {"transform": True},
+    },
     "several": {"heads": ["dense", "sparse"], "objectives": [{"kind": "info_nce"}, {"kind": "vdr", "weight": 0.5}]},
     "bag": {"heads": ["sparse"], "objectives": [{"kind": "vdr"}], "negatives": {"source": "bag", "count": 2, "depth": 5}},
     "refresh": {
@@ -87,6 +102,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def recipe_file(folder: Path, backbone: Path, data: Path, kind: str = "dense", **run: Any) -> Path:
     settings = dict(KINDS[kind])
     heads, towers = settings.pop("heads"), settings.pop("towers", "shared")
+    multi, sparse = settings.pop("multi", {}), settings.pop("sparse", {})
     content = {
         "name": "tiny",
         "model": {"backbone": str(backbone), "heads": heads, "towers": towers, "max_doc_tokens": 16, "max_query_tokens": 8},
@@ -97,12 +113,13 @@ def recipe_file(folder: Path, backbone: Path, data: Path, kind: str = "dense", *
     }
     content["data"] = {"sources": [{"format": "dpr", "path": str(data)}]} | settings.get("data", {})
     if "multi" in heads:
-        content["model"]["multi"] = MULTI
+        content["model"]["multi"] = MULTI | multi
     if "sparse" in heads:
         content["model"]["sparse"] = {
             "dim": len(tiny.BERT_VOCABULARY) - tiny.BERT_SHIFT,
             "shift": tiny.BERT_SHIFT,
             "normalised": False,
+            **sparse,
         }
     if "lexical" in heads:
         content["model"]["lexical"] = {"dim": len(tiny.BERT_VOCABULARY)}
@@ -157,10 +174,11 @@ def test_a_killed_run_ends_with_the_weights_of_one_that_was_not(kind: str, tmp_p
     assert losses[0] == losses[1]
 
 
-def test_two_processes_are_one(tmp_path: Path, calm: Path, data: Path) -> None:
-    file = recipe_file(tmp_path, calm, data, "m3")
+@pytest.mark.parametrize(("kind", "changes"), [("m3", []), ("ensemble", []), ("weighted", ["--set", "batch.sub_batch=2"])])
+def test_two_processes_are_one(tmp_path: Path, calm: Path, data: Path, kind: str, changes: list[str]) -> None:
+    file = recipe_file(tmp_path, calm, data, kind)
     train(read_recipe(file), tmp_path / "one")
-    process = command(file, tmp_path / "two", ["--set", "batch.size=2"], processes=2)
+    process = command(file, tmp_path / "two", ["--set", "batch.size=2", *changes], processes=2)
     output, _ = process.communicate(timeout=300)
     assert process.returncode == 0, output
     assert_alike(weights(tmp_path / "one"), weights(tmp_path / "two"))

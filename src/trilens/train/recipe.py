@@ -165,7 +165,7 @@ class Recipe(Part):
             raise ValueError("retromae hides other words in every round; expected no model.cache_states")
         for objective in self.objectives:
             if lacking := sorted(objective.heads - set(self.model.heads)):
-                raise ValueError(f"the objective {objective.kind!r} trains {lacking}; expected them among model.heads")
+                raise ValueError(f"the objective {objective.kind!r} needs {lacking}; expected them among model.heads")
         if self.dev.every and self.run.save_every % self.dev.every:
             raise ValueError(f"run.save_every is {self.run.save_every}; expected a multiple of dev.every, {self.dev.every}")
         return self

@@ -168,7 +168,7 @@ def _trainer(
     sizes = {"size": recipe.batch.sizes} if recipe.batch.sizes else {"size": recipe.batch.size, "borders": recipe.batch.buckets}
     if recipe.retromae is not None:
         stack = stacks_of(model)["document"]
-        train_only(model, ())
+        train_only(model, (), ())
         loss: nn.Module = RetroMaeLoss(model, stack.backbone.model)
         longest, count = description_of(model).max_doc_tokens, data.examples.passage_count
         feed: Feed | TextFeed = TextFeed(
@@ -179,7 +179,7 @@ def _trainer(
         )
     else:
         loss = Objectives(model, recipe.objectives, recipe.batch.sub_batch)
-        train_only(model, sorted(loss.heads))
+        train_only(model, sorted(loss.trained), sorted(loss.heads))
         negatives = _negatives(recipe, model, data.examples)
         if recipe.negatives.source == "refresh":
             callbacks.append(Refresh(negatives, TorchEncoder(model), recipe.negatives))
@@ -191,10 +191,10 @@ def _trainer(
     return Trainer(model, arguments, loss, feed, plan, keys, evaluator=measure, callbacks=callbacks)
 
 
-def train_only(model: SentenceTransformer, heads: Sequence[Head]) -> None:
-    """Compute and train these heads; the others stay as they are."""
+def train_only(model: SentenceTransformer, heads: Sequence[Head], computed: Sequence[Head]) -> None:
+    """Train these heads; the others stay as they are, and those that are not `computed` cost nothing."""
     for stack in stacks_of(model).values():
-        stack.heads.wanted = tuple(heads)
+        stack.heads.wanted = tuple(computed)
         for head in stack.heads.description.heads:
             getattr(stack.heads, head).requires_grad_(head in heads)
 
