@@ -38,7 +38,7 @@ from benchmarks.peers.protocol import BITS, SHARD, Floats, K, Params, Vectors, r
 from benchmarks.record import RESULTS, file_hash, record
 from benchmarks.tables import frontier, multi_runs
 from trilens.encode.encoder import Encoded
-from trilens.encode.folder import resolve_model
+from trilens.encode.models import resolve_model
 from trilens.encode.onnx import OnnxEncoder
 from trilens.index.multi_params import MultiParams, default_params
 from trilens.text.beir import Beir

@@ -17,7 +17,7 @@ from ir_measures import nDCG
 from benchmarks.multi import whole
 from benchmarks.record import file_hash, record
 from trilens.encode.encoder import Encoded
-from trilens.encode.folder import resolve_model
+from trilens.encode.models import resolve_model
 from trilens.encode.onnx import OnnxEncoder
 from trilens.index.sparse import SparseConfig, SparseLens
 from trilens.index.topk import TopK

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.multi import read_task
-from trilens.encode.folder import resolve_model
+from trilens.encode.models import resolve_model
 from trilens.encode.onnx import OnnxEncoder
 from trilens.represent import Sparse
 from trilens.store.config import DEFAULT_MODEL

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from trilens.collection import Collection
-from trilens.encode.folder import bundled_models
+from trilens.encode.models import bundled_models
 from trilens.errors import (
     BadInput,
     BadModel,

@@ -6,7 +6,8 @@ from time import monotonic
 from types import TracebackType
 from typing import Any, Self
 
-from trilens.encode.folder import ModelFolder, bundled_models, resolve_model
+from trilens.encode.folder import ModelFolder
+from trilens.encode.models import bundled_models, resolve_model
 from trilens.errors import BadInput, CollectionExists, CollectionMissing
 from trilens.explain.alignment import Alignment, align_document
 from trilens.explain.disentangle import Word, disentangle

@@ -8,7 +8,7 @@ import pytest
 from trilens.encode import bag
 from trilens.encode.bag import BagEncoder
 from trilens.encode.encoder import Encoded, Encoder
-from trilens.encode.folder import bundled_models
+from trilens.encode.models import bundled_models
 from trilens.encode.onnx import OnnxEncoder
 from trilens.errors import BadInput
 

@@ -4,16 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from trilens.encode.folder import (
-    ModelConfig,
-    ModelFolder,
-    MultiHead,
-    SparseHead,
-    bundled_models,
-    fingerprint_model,
-    read_config,
-    resolve_model,
-)
+from trilens.encode.folder import ModelConfig, ModelFolder, MultiHead, SparseHead, fingerprint_model, read_config
+from trilens.encode.models import bundled_models, resolve_model
 from trilens.errors import BadModel
 
 NAME, BUNDLED = next(iter(bundled_models().items()))

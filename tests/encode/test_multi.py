@@ -7,7 +7,8 @@ from numpy.typing import NDArray
 
 from trilens.encode import onnx
 from trilens.encode.encoder import Encoded
-from trilens.encode.folder import Head, bundled_models
+from trilens.encode.folder import Head
+from trilens.encode.models import bundled_models
 from trilens.encode.onnx import OnnxEncoder
 from trilens.errors import BadInput, BadModel
 from trilens.represent import Multi

@@ -8,7 +8,7 @@ import pytest
 from numpy.typing import NDArray
 
 from trilens.encode.encoder import Encoded, Encoder
-from trilens.encode.folder import bundled_models
+from trilens.encode.models import bundled_models
 from trilens.encode.onnx import BATCH_TOKENS, OnnxEncoder, batches_by_length
 from trilens.errors import BadInput, BadModel
 

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 from tokenizers import Tokenizer, decoders, models
 
-from trilens.encode.folder import bundled_models
+from trilens.encode.models import bundled_models
 from trilens.encode.tokens import Tokens, head, is_punctuation
 from trilens.errors import BadInput, BadModel
 

@@ -9,7 +9,8 @@ import pytest
 from tokenizers import Tokenizer
 
 from trilens.encode.encoder import Encoded
-from trilens.encode.folder import Head, bundled_models
+from trilens.encode.folder import Head
+from trilens.encode.models import bundled_models
 from trilens.encode.onnx import OnnxEncoder
 from trilens.encode.terms import SparseMode
 from trilens.errors import BadModel

@@ -9,6 +9,7 @@ import pytest
 
 from trilens import Collection, Document
 from trilens.errors import BadInput
+from trilens.evaluate.measures import means, parse_measures, per_query
 from trilens.evaluate.tuning import STEPS, _climb, _grid, _rounded, _starts, tune
 from trilens.search.fusion import Fusion
 from trilens.text.beir import Beir
@@ -80,13 +81,12 @@ def test_what_was_saved_is_used(collection: Collection, dataset: Path) -> None:
 
 
 def test_the_value_is_that_of_a_search(collection: Collection, dataset: Path) -> None:
-    from trilens.evaluate.evaluation import measure
-
     found = tune(collection, Beir(dataset), "dev", ["bm25", "dense"], policies=["minmax"])
     queries = Beir(dataset).queries("dev")
     answers = collection.search(list(queries.values()), 100, fusion=found.best.fusion)
     run = {one: {hit.doc_id: hit.score for hit in hits} for one, hits in zip(queries, answers, strict=True)}
-    assert measure(Beir(dataset).qrels("dev"), run)["nDCG@10"] == pytest.approx(found.best.chosen_on)
+    values = per_query(run, Beir(dataset).qrels("dev"), parse_measures(["nDCG@10"]))
+    assert means(values)["nDCG@10"] == pytest.approx(found.best.chosen_on)
 
 
 @pytest.mark.parametrize(
@@ -97,6 +97,7 @@ def test_the_value_is_that_of_a_search(collection: Collection, dataset: Path) ->
         ({"split": "few"}, "3 judged queries"),
         ({"lenses": ["bm25"]}, "two or more"),
         ({"measure": "beauty"}, "measure is 'beauty'"),
+        ({"measure": "Hit@5"}, "measure is 'Hit@5'; expected one of judgements"),
         ({"policies": ["convex"]}, "policies are convex"),
     ],
 )

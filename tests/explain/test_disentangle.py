@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from trilens.encode.folder import resolve_model
+from trilens.encode.models import resolve_model
 from trilens.encode.onnx import OnnxEncoder
 from trilens.errors import BadInput, BadModel
 from trilens.explain import pictures

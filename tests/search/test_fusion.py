@@ -54,16 +54,28 @@ def test_zscore_by_hand() -> None:
     assert scores(fused) == pytest.approx(expected)
 
 
-def test_rrf_counts_only_what_was_returned() -> None:
+def test_rrf_ranks_what_was_missed_behind_what_was_returned() -> None:
     fused = fuse(Fusion("rrf"), BOTH)
-    assert scores(fused) == pytest.approx({2: 1 / 62 + 1 / 61, 1: 1 / 61, 3: 1 / 62})
-    assert fused[1].by_lens["dense"].contribution == 0.0
-    assert fused[1].by_lens["dense"].score == -0.3
+    assert scores(fused) == pytest.approx({2: 1 / 62 + 1 / 61, 1: 1 / 61 + 1 / 63, 3: 1 / 62 + 1 / 63})
+    assert (fused[1].by_lens["dense"].rank, fused[1].by_lens["dense"].score) == (None, -0.3)
+
+
+def test_rrf_ranks_what_was_missed_by_its_scores_and_equal_ones_alike() -> None:
+    missed = Candidates({1: 9.0}, {2: 3.0, 3: 5.0, 4: 3.0, 5: 1.0})
+    fused = fuse(Fusion("rrf"), {"dense": missed, "bm25": Candidates({}, exhausted=True)})
+    assert parts(fused, "dense") == pytest.approx({1: 1 / 61, 3: 1 / 62, 2: 1 / 63, 4: 1 / 63, 5: 1 / 65})
+
+
+def test_rrf_gives_nothing_for_what_does_not_match() -> None:
+    """BM25 returned all that share a word with the query, so the others were not missed."""
+    bm25 = Candidates({1: 6.0, 2: 2.0}, {3: 0.0}, exhausted=True)
+    fused = fuse(Fusion("rrf"), {"bm25": bm25, "dense": DENSE})
+    assert parts(fused, "bm25") == pytest.approx({1: 1 / 61, 2: 1 / 62, 3: 0.0})
 
 
 def test_rrf_with_weights_and_k() -> None:
     fused = fuse(Fusion("rrf", {"dense": 3}, k=1), BOTH)
-    assert scores(fused) == pytest.approx({2: 1 / 3 + 3 / 2, 3: 3 / 3, 1: 1 / 2})
+    assert scores(fused) == pytest.approx({2: 1 / 3 + 3 / 2, 3: 1 / 4 + 3 / 3, 1: 1 / 2 + 3 / 4})
 
 
 def test_convex_of_two() -> None:

@@ -166,6 +166,7 @@ def test_a_command_that_is_not_understood_is_2(arguments: list[str], trilens: Tr
         "check",
         "optimize",
         "eval",
+        "compare",
         "align",
         "disentangle",
         "explain",
@@ -182,21 +183,3 @@ def test_help_has_examples(command: str, trilens: Trilens) -> None:
 def test_stop_words_alone_find_nothing_and_a_large_k_is_fine(collection: Path, trilens: Trilens) -> None:
     assert trilens("search", collection, "the of and", "--json").json["hits"] == []
     assert len(trilens("search", collection, "directory root", "-k", 1000, "--json").json["hits"]) == 3
-
-
-def test_eval_measures_and_writes_runs(tmp_path: Path, trilens: Trilens) -> None:
-    folder = tmp_path / "tiny"
-    (folder / "qrels").mkdir(parents=True)
-    (folder / "corpus.jsonl").write_text("".join(json.dumps({"_id": d["id"], "text": d["text"]}) + "\n" for d in CORPUS))
-    (folder / "queries.jsonl").write_text('{"_id": "q1", "text": "delete directory"}\n{"_id": "q2", "text": "root"}\n')
-    (folder / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\nq1\tmkdir\t1\nq2\tsqrt\t1\n")
-    answer = trilens("eval", folder, "--lens", "bm25", "--to", tmp_path / "runs", "--json").json
-    (result,) = answer["results"]
-    assert answer["dataset"] == "tiny"
-    assert set(result) == {"lens", "nDCG@10", "R@100", "AP", "RR@10", "ms_per_query"}
-    # q1 finds mkdir second, q2 finds sqrt first: reciprocal ranks 1/2 and 1.
-    assert result["RR@10"] == pytest.approx((1 / 2 + 1) / 2)
-    assert result["R@100"] == 1
-    lines = [line.split() for line in (tmp_path / "runs" / "test.bm25.trec").read_text().splitlines()]
-    assert [(line[0], line[2], line[3]) for line in lines] == [("q1", "rmtree", "1"), ("q1", "mkdir", "2"), ("q2", "sqrt", "1")]
-    assert trilens("eval", folder, "--split", "dev").code == 1

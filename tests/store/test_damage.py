@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 from trilens.collection import Collection
-from trilens.encode.folder import CONFIG_FILE, bundled_models
+from trilens.encode.folder import CONFIG_FILE
+from trilens.encode.models import bundled_models
 from trilens.errors import BadModel, CollectionDamaged, CollectionMissing, TrilensError, UnknownFormat
 from trilens.store import lenses
 from trilens.store.config import DEFAULT_MODEL

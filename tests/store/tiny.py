@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trilens.encode.encoder import Encoded, Progress
-from trilens.encode.folder import CONFIG_FILE, SPARSE_FILE, TOKENIZER_FILE, WEIGHT_FILES, Head, ModelFolder, bundled_models
+from trilens.encode.folder import CONFIG_FILE, SPARSE_FILE, TOKENIZER_FILE, WEIGHT_FILES, Head, ModelFolder
+from trilens.encode.models import bundled_models
 from trilens.encode.onnx import OnnxEncoder
 from trilens.represent import Dense, Multi, Sparse
 from trilens.store import lenses

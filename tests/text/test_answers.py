@@ -1,6 +1,10 @@
 """DPR's rule for answers, case by case."""
 
+import unicodedata
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from trilens.errors import BadInput
 from trilens.text.answers import AnswerMatcher, answer_tokens, has_answer
@@ -18,6 +22,13 @@ FOUND = [
     ("ΟΔΟΣ 5", "οδος"),  # the last sigma of a word is another letter in lower case, in both
     ("数据 和 检索", "数据"),
     ("zero\u200bwidth", "zero width"),  # format characters part tokens
+    ("worth €1,000 now", "1,000"),  # commas are tokens, in both
+    ("C++ and C#", "c#"),
+    ("AC/DC plays", "ac / dc"),
+    ("a snake_case name", "case"),  # an underscore is punctuation
+    ("crème brûlée", "CRÈME BRU\u0302LE\u0301E"),
+    ("20²", "20²"),  # a superscript is a number
+    ("हिन्दी भाषा", "हिन्दी"),  # marks belong to their letters
 ]
 MISSING = [
     ("He is unhappy", "happy"),  # part of a token
@@ -27,6 +38,12 @@ MISSING = [
     ("rock, and roll", "rock and roll"),  # punctuation is a token
     ("数据和检索", "数据"),  # letters without a space between them are one token
     ("anything", "..."),
+    ("the US Army", "U.S."),  # without the dots
+    ("worth 1000", "1,000"),
+    ("20²", "20"),
+    ("straße", "strasse"),  # lower case, not folded
+    ("Zurich", "Zürich"),
+    ("ﬁrst", "first"),  # a ligature is a letter of its own
 ]
 
 
@@ -38,6 +55,34 @@ def test_an_answer_is_found(text: str, answer: str) -> None:
 @pytest.mark.parametrize(("text", "answer"), MISSING)
 def test_an_answer_is_not_found(text: str, answer: str) -> None:
     assert not has_answer(text, ["not there", answer])
+
+
+ALPHABET = "aA1é\u0301ß數²ﬁ .,-_'\u200b\n\u00a0€"
+
+
+def as_dpr(text: str, answers: list[str]) -> bool:
+    """DPR's own steps: NFD; runs of letters, numbers and marks, or one other visible character; lower case; sublists."""
+
+    def words(said: str) -> list[str]:
+        found: list[str] = []
+        inside = False
+        for character in unicodedata.normalize("NFD", said):
+            kind = unicodedata.category(character)[0]
+            if kind in "LNM" and inside:
+                found[-1] += character
+            elif kind not in "ZC":
+                found.append(character)
+            inside = kind in "LNM"
+        return [word.lower() for word in found]
+
+    tokens = words(text)
+    wanted = [words(answer) for answer in answers if words(answer)]
+    return any(tokens[at : at + len(one)] == one for one in wanted for at in range(len(tokens) - len(one) + 1))
+
+
+@given(st.text(ALPHABET, max_size=12), st.lists(st.text(ALPHABET, max_size=3), max_size=3))
+def test_any_text_is_judged_as_dpr_does(text: str, answers: list[str]) -> None:
+    assert has_answer(text, answers) == as_dpr(text, answers)
 
 
 def test_tokens_by_hand() -> None:

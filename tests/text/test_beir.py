@@ -69,7 +69,7 @@ def test_missing_parts_are_named(folder: Path) -> None:
     with pytest.raises(BadInput, match=r"has no split '../queries'"):
         beir.qrels("../queries")
     write_qrels(folder, "q9\td1\t1\nq1\td1\t1\n")
-    with pytest.raises(BadInput, match=r"judges 1 queries that are not in queries.jsonl, such as 'q9'"):
+    with pytest.raises(BadInput, match=r"judges 1 queries that are not among the queries, such as 'q9'"):
         beir.queries("test")
     (folder / "queries.jsonl").unlink()
     with pytest.raises(BadInput, match=r"has no queries.jsonl"):

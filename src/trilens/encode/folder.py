@@ -15,7 +15,6 @@ A model that has other weights for queries holds the graphs that queries run thr
 import hashlib
 from dataclasses import dataclass
 from functools import cached_property
-from importlib.resources import files
 from pathlib import Path
 from typing import Literal
 
@@ -241,26 +240,3 @@ def first_fault(error: ValidationError) -> str:
 def fingerprint_model(path: Path) -> str:
     """The fingerprint of the model in a folder; see `ModelFolder.fingerprint`."""
     return ModelFolder.open(path).fingerprint
-
-
-def bundled_models() -> dict[str, Path]:
-    """The models that come with trilens, by name."""
-    home = Path(str(files("trilens") / "models"))
-    return {config.parent.name: config.parent for config in sorted(home.glob(f"*/{CONFIG_FILE}"))}
-
-
-def resolve_model(name: str) -> Path:
-    """The folder of a model given by path or by the name of a bundled one.
-
-    A bundled name wins over a folder of the same name in the working directory; `./name` reaches that one.
-    """
-    bundled = bundled_models()
-    if name in bundled:
-        return bundled[name]
-    path = Path(name).expanduser()
-    if not name or not path.is_dir():
-        raise BadModel(
-            f"there is no model {name!r}; expected the path of a model folder or one of the bundled models: "
-            f"{', '.join(bundled) or 'none'}"
-        )
-    return path

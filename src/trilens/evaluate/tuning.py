@@ -16,8 +16,10 @@ from numpy.typing import NDArray
 
 from trilens.collection import Collection
 from trilens.errors import BadInput
+from trilens.evaluate.measures import Hit, parse_measure
 from trilens.search.fusion import Candidates, Fusion, Policy, fuse
-from trilens.text.beir import Beir, Qrels
+from trilens.text.beir import Beir
+from trilens.text.qrels import Qrels
 
 POLICIES: tuple[Policy, ...] = ("zscore", "minmax", "rrf", "weighted")
 RRF_KS = (10.0, 30.0, 60.0, 100.0)
@@ -280,7 +282,7 @@ def _require(split: str, lenses: Sequence[str], measure: str, policies: Sequence
         raise BadInput(f"lenses are {', '.join(lenses)}; expected two or more different ones to fuse")
     if not policies or any(policy not in POLICIES for policy in policies):
         raise BadInput(f"policies are {', '.join(policies) or 'none'}; expected some of {', '.join(POLICIES)}")
-    try:
-        return ir_measures.parse_measure(measure)
-    except (ValueError, NameError) as error:
-        raise BadInput(f"measure is {measure!r}; expected one that ir-measures knows, such as nDCG@10 or AP") from error
+    parsed = parse_measure(measure)
+    if isinstance(parsed, Hit):
+        raise BadInput(f"measure is {measure!r}; expected one of judgements, such as nDCG@10 or AP")
+    return parsed

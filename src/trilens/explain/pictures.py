@@ -18,7 +18,7 @@ INSTALL = "pictures need more packages: run `pip install 'trilens[pictures]'`"
 
 def word_cloud(words: Sequence[Word], file: Path) -> None:
     """Draw the words, the heavier the larger; the same words give the same picture."""
-    _require_png(file)
+    require_png(file)
     try:
         from wordcloud import WordCloud
     except ImportError as error:
@@ -36,7 +36,7 @@ def word_cloud(words: Sequence[Word], file: Path) -> None:
 
 def bar_chart(words: Sequence[Word], file: Path, title: str = "") -> None:
     """Draw one bar per word, the heaviest on top."""
-    _require_png(file)
+    require_png(file)
     try:
         from matplotlib.figure import Figure
         from matplotlib.patches import Patch
@@ -58,7 +58,7 @@ def bar_chart(words: Sequence[Word], file: Path, title: str = "") -> None:
 
 def explanation_picture(explanation: Explanation, file: Path) -> None:
     """Draw the parts of a score as bars and, where tokens were matched, their similarities as a heat map; a row per lens."""
-    _require_png(file)
+    require_png(file)
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
@@ -72,8 +72,8 @@ def explanation_picture(explanation: Explanation, file: Path) -> None:
         else:
             _draw_parts(axes, panel)
         note = ", approximate" if panel.approximate else ""
-        axes.set_title(_plain(f"{panel.lens}: {panel.score:.4f}{note}"))
-    figure.suptitle(_plain(f"{explanation.query} → {explanation.doc_id}"))
+        axes.set_title(plain(f"{panel.lens}: {panel.score:.4f}{note}"))
+    figure.suptitle(plain(f"{explanation.query} → {explanation.doc_id}"))
     figure.savefig(file, dpi=120)
 
 
@@ -85,15 +85,15 @@ def _height(panel: Explanation) -> float:
 def _draw_parts(axes: Any, panel: Explanation) -> None:
     parts = sorted(panel.parts, key=lambda part: -abs(part.score))[:MOST_BARS]
     axes.barh(range(len(parts)), [part.score for part in parts], color=[_part_colour(part) for part in parts])
-    axes.set_yticks(range(len(parts)), [_plain(part.label) for part in parts])
+    axes.set_yticks(range(len(parts)), [plain(part.label) for part in parts])
     axes.invert_yaxis()
     axes.axvline(0, color="#888888", linewidth=0.8)
 
 
 def _draw_matrix(figure: Any, axes: Any, matrix: Matrix) -> None:
     image = axes.imshow(matrix.values, aspect="auto", cmap="Blues")
-    axes.set_yticks(range(len(matrix.query_tokens)), [_plain(token) for token in matrix.query_tokens])
-    axes.set_xticks(range(len(matrix.doc_tokens)), [_plain(token) for token in matrix.doc_tokens], rotation=90, fontsize=7)
+    axes.set_yticks(range(len(matrix.query_tokens)), [plain(token) for token in matrix.query_tokens])
+    axes.set_xticks(range(len(matrix.doc_tokens)), [plain(token) for token in matrix.doc_tokens], rotation=90, fontsize=7)
     figure.colorbar(image, ax=axes, label="similarity")
 
 
@@ -101,7 +101,7 @@ def _part_colour(part: Part) -> str:
     return REST if part.kind == "rest" else ADDED if part.kind in ("expanded", "imputed") else OWN
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
     """One short line, in which a dollar sign starts no formula."""
     return shorten(text, LONGEST_TITLE, placeholder=" …").replace("$", r"\$")
 
@@ -114,7 +114,8 @@ def _weights(words: Sequence[Word]) -> dict[str, float]:
     return weights
 
 
-def _require_png(file: Path) -> None:
+def require_png(file: Path) -> None:
+    """Refuse a file that no picture can go into."""
     if file.suffix.lower() != ".png":
         raise BadInput(f"picture {file} has the ending {file.suffix or 'none'}; expected .png")
     if not file.parent.is_dir():

@@ -36,7 +36,7 @@ class Fusion:
     norm       convex: how the two scores are made comparable
     missing    exact: the lens scores every candidate itself, by the document's best passage; worst: a candidate that it did
                not return counts as its lowest score; zero: it gets nothing from that lens (with zscore that is an average
-               document). Ranks are those returned: with rrf, only `worst` gives others anything, as the rank after the last
+               document). With rrf, what a lens missed ranks behind what it returned, by its score or, with `worst`, all alike
     depth      documents that each lens returns, at least
     per_token  `multi` counts by the mean over the query's tokens, not by the sum, as in BGE-M3
     rerank     a lens that orders the candidates by its own score alone
@@ -92,22 +92,19 @@ class Fusion:
         if not any(self.weights.get(name, 1.0) for name in names):
             raise BadInput(f"fusion {self} gives every lens the weight 0; expected at least one above 0")
 
-    @property
-    def fills(self) -> bool:
-        """Whether the order depends on scores that lenses did not return themselves."""
-        return self.missing == "exact" and self.policy != "rrf"
-
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
     """What one lens says of documents by key: those that it returned, best first, and those that it scored when asked.
 
-    `scale` makes the scores of this query comparable: they are multiplied by it.
+    `scale` makes the scores of this query comparable: they are multiplied by it. `exhausted`: the lens returned all that match
+    the query at all, as BM25 may, so the others were not missed, and have no rank.
     """
 
     found: Mapping[int, float]
     filled: Mapping[int, float] = field(default_factory=dict)
     scale: float = 1.0
+    exhausted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +173,7 @@ def _contributions(
 ) -> dict[str, Scores]:
     weights = lens_weights(fusion, list(lenses))
     if fusion.policy == "rrf":
-        return {name: _by_rank(fusion, weights[name], counted[name], ranks[name]) for name in lenses}
+        return {name: _by_rank(fusion, weights[name], one, counted[name], ranks[name]) for name, one in lenses.items()}
     normalise = NORMS[_norm(fusion)]
     found = {}
     for name, one in lenses.items():
@@ -193,11 +190,23 @@ def lens_weights(fusion: Fusion, names: Sequence[str]) -> dict[str, float]:
     return {name: fusion.weights.get(name, 1.0) for name in names}
 
 
-def _by_rank(fusion: Fusion, weight: float, counted: Scores, ranks: Mapping[int, int]) -> Scores:
-    after_all = len(ranks) + 1
-    return {
-        key: weight / (fusion.k + ranks.get(key, after_all)) for key in counted if key in ranks or fusion.missing == "worst"
-    }
+def _by_rank(fusion: Fusion, weight: float, lens: Candidates, counted: Scores, ranks: Mapping[int, int]) -> Scores:
+    places = dict(ranks)
+    if fusion.missing == "worst":
+        places |= dict.fromkeys(counted.keys() - ranks.keys(), len(ranks) + 1)
+    elif fusion.missing == "exact" and not lens.exhausted:
+        places |= _behind(len(ranks), {key: score for key, score in counted.items() if key not in ranks})
+    return {key: weight / (fusion.k + place) for key, place in places.items()}
+
+
+def _behind(returned: int, missed: Scores) -> dict[int, int]:
+    """The ranks after so many of what was missed, by score; equal scores share a rank."""
+    places: dict[int, int] = {}
+    scores = sorted(missed.values(), reverse=True)
+    first = {score: returned + 1 + place for place, score in reversed(list(enumerate(scores)))}
+    for key, score in missed.items():
+        places[key] = first[score]
+    return places
 
 
 def _norm(fusion: Fusion) -> Norm:

@@ -1,7 +1,7 @@
 """Queries through lenses to hits."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -80,7 +80,6 @@ def search(
         return [[] for _ in queries]
     encoded, _ = encode_and_expand(snapshot, lenses, queries, plan, _used(plan, late))
     answers = find(snapshot, lenses, queries, encoded, plan, late, most=k)
-    answers = _fill_hits(snapshot, encoded, answers, plan)
     return [_hits(snapshot, answer, k) for answer in answers]
 
 
@@ -94,13 +93,14 @@ def candidates(
         return [({name: Candidates({}) for name in plan.names}, {}) for _ in queries]
     answers = find(snapshot, lenses, queries, lenses.encode_queries(plan.names, list(queries), plan.params), plan)
     found = []
+    depth = max(plan.k, plan.fusion.depth)
     for answer in answers:
         by_lens = {}
         for name in plan.names:
             seen = {one.key: one.by_lens[name] for one in answer.order if name in one.by_lens}
             ranked = sorted((one.rank, key) for key, one in seen.items() if one.rank is not None)
             filled = {key: one.score for key, one in seen.items() if one.rank is None}
-            by_lens[name] = Candidates({key: seen[key].score for _, key in ranked}, filled)
+            by_lens[name] = Candidates({key: seen[key].score for _, key in ranked}, filled, exhausted=len(ranked) < depth)
         documents = snapshot.documents([one.key for one in answer.order])
         found.append((by_lens, {key: document.doc_id for key, document in documents.items()}))
     return found
@@ -146,8 +146,9 @@ def find(
     extra = set(also)
     wanted = [{one.key for ranking in by_lens.values() for one in ranking} | extra for by_lens in rankings]
     filled: dict[str, list[dict[int, Ranked]]] = {name: [{} for _ in queries] for name in plan.names}
-    if plan.fusion.fills or extra:
-        keys = wanted if plan.fusion.fills else [extra] * len(queries)
+    fills = plan.fusion.missing == "exact"
+    if fills or extra:
+        keys = wanted if fills else [extra] * len(queries)
         filled = {name: _fill(snapshot, name, encoded, rankings, keys, plan) for name in plan.names}
     return [
         _fused(
@@ -155,6 +156,7 @@ def find(
             rankings[query],
             {name: filled[name][query] for name in plan.names},
             {name: _scale(plan.fusion, name, encoded[name], query) for name in plan.names},
+            depth,
             most,
         )
         for query in range(len(queries))
@@ -212,11 +214,15 @@ def _fused(
     rankings: Mapping[str, list[Ranked]],
     filled: Mapping[str, dict[int, Ranked]],
     scales: Mapping[str, float],
+    depth: int,
     most: int | None,
 ) -> Answer:
     candidates = {
         name: Candidates(
-            {one.key: one.score for one in ranking}, {key: one.score for key, one in filled[name].items()}, scales[name]
+            {one.key: one.score for one in ranking},
+            {key: one.score for key, one in filled[name].items()},
+            scales[name],
+            exhausted=len(ranking) < depth,
         )
         for name, ranking in rankings.items()
     }
@@ -229,33 +235,6 @@ def _scale(fusion: Fusion, lens: str, encoded: Encoded, query: int) -> float:
     if not fusion.per_token or lens != "multi" or encoded.multi is None:
         return 1.0
     return 1 / max(1, int(np.diff(encoded.multi.offsets)[query]))
-
-
-def _fill_hits(snapshot: Snapshot, encoded: Mapping[str, Encoded], answers: Sequence[Answer], plan: Plan) -> list[Answer]:
-    """Where the order needs only ranks, the hits alone are scored by the lenses that did not return them."""
-    if plan.rerank or len(plan.names) == 1 or plan.fusion.fills or plan.fusion.missing != "exact":
-        return list(answers)
-    filled = {
-        name: fill_scores(
-            snapshot,
-            name,
-            encoded[name],
-            [[one.key for one in answer.order[: plan.k] if name not in one.by_lens] for answer in answers],
-            plan.settings(name),
-            plan.where,
-        )
-        for name in plan.names
-    }
-    told = []
-    for query, answer in enumerate(answers):
-        order = []
-        for one in answer.order[: plan.k]:
-            more = {name: filled[name][query][one.key] for name in plan.names if one.key in filled[name][query]}
-            seen = dict(one.by_lens) | {name: Seen(found.score, None, 0.0) for name, found in more.items()}
-            order.append(replace(one, by_lens={name: seen[name] for name in plan.names if name in seen}))
-        passages = {name: filled[name][query] | places for name, places in answer.passages.items()}
-        told.append(Answer(order, passages))
-    return told
 
 
 def _hits(snapshot: Snapshot, answer: Answer, k: int) -> list[Hit]:

@@ -13,12 +13,14 @@ from trilens import __version__
 from trilens.errors import TrilensError
 from trilens.serve import (
     collections,
+    comparing,
     demo,
     evaluating,
     explaining,
     exporting,
     indexing,
     mining,
+    models,
     searching,
     serving,
     tokens,
@@ -42,6 +44,7 @@ app.command()(collections.info)
 app.command()(collections.check)
 app.command()(collections.optimize)
 app.command("eval")(evaluating.evaluate_command)
+app.command("compare")(comparing.compare_command)
 app.command("tune")(tuning.tune_command)
 app.command("align")(tokens.align_command)
 app.command("analyse")(tokens.analyse_command)
@@ -51,6 +54,7 @@ app.command()(serving.serve)
 app.command("mine")(mining.mine_command)
 app.command("train")(training.train_command)
 app.command("export")(exporting.export_command)
+app.command("models")(models.models_command)
 app.command()(demo.demo)
 
 

@@ -12,7 +12,8 @@ from rich.console import Console
 from rich.text import Text
 
 from trilens.collection import Collection
-from trilens.encode.folder import fingerprint_model, resolve_model
+from trilens.encode.folder import fingerprint_model
+from trilens.encode.models import resolve_model
 from trilens.errors import BadInput, TrilensError
 from trilens.search.hits import Hit
 from trilens.serve.options import Json
@@ -22,6 +23,7 @@ from trilens.serve.serving import INSTALL
 from trilens.store.catalog import FILE_NAME
 from trilens.store.config import DEFAULT_MODEL
 from trilens.store.schema import FORMAT_VERSION
+from trilens.text.files import user_cache
 from trilens.text.python_docs import standard_library
 
 QUESTIONS = (
@@ -63,7 +65,7 @@ def demo(
 
       trilens demo "remove a folder and everything inside it" --no-serve
     """
-    console, path = out(), to or _cache() / _name()
+    console, path = out(), to or user_cache() / _name()
     watched = sys.stdin.isatty() and sys.stdout.isatty() and not os.environ.get("CI") and not json
     with _collection(path) as collection:
         for one in QUESTIONS if question is None else (question,):
@@ -129,7 +131,3 @@ def _name() -> str:
     """Another Python, model or format on disk gets a collection of its own."""
     model = fingerprint_model(resolve_model(DEFAULT_MODEL))
     return f"python-{platform.python_version()}-{model}-{FORMAT_VERSION}.trilens"
-
-
-def _cache() -> Path:
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "trilens"

@@ -9,7 +9,6 @@ from rich.table import Table
 from rich.text import Text
 
 from trilens.collection import Collection
-from trilens.errors import BadInput
 from trilens.explain.explanation import Explanation, Part, heat
 from trilens.explain.page import to_html
 from trilens.explain.pictures import explanation_picture
@@ -28,7 +27,7 @@ from trilens.serve.options import (
     lens_names,
     lens_params,
 )
-from trilens.serve.render import out, print_json, printable
+from trilens.serve.render import out, print_json, printable, write_page
 
 MOST_PARTS = 20
 SHADES = ("", "on grey11", "on grey19", "on dark_green", "bold white on green4")
@@ -70,20 +69,13 @@ def explain_command(
     if png:
         explanation_picture(found, png)
     if html:
-        _write(html, to_html(found))
+        write_page(html, to_html(found))
     if json:
         print_json(found.to_json())
         return
     console = out()
     for one in (found, *(found.children or ())):
         _print(one, console)
-
-
-def _write(file: Path, text: str) -> None:
-    try:
-        file.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise BadInput(f"page {file} cannot be written ({error.strerror}); expected a file in an existing folder") from error
 
 
 def _print(one: Explanation, console: Console) -> None:

@@ -145,7 +145,7 @@ def _scorer(cross_encoder: str | None, encoder: str | None, threads: int | None,
 
         return CrossEncoderScorer(cross_encoder)
     if encoder:
-        from trilens.encode.folder import resolve_model
+        from trilens.encode.models import resolve_model
         from trilens.encode.onnx import OnnxEncoder
         from trilens.train.negatives.scorers import EncoderScorer
 

@@ -63,12 +63,17 @@ SparseSettings = Annotated[
 
 
 def lens_names(text: str | None) -> list[str] | None:
+    """The lenses in a comma-separated list."""
+    return comma_list("--lens", text, "such as bm25,dense")
+
+
+def comma_list(option: str, text: str | None, example: str = "without gaps") -> list[str] | None:
     """The names in a comma-separated list."""
     if text is None:
         return None
     names = [name.strip() for name in text.split(",")]
     if not all(names):
-        raise BadInput(f"--lens is {text!r}; expected names separated by commas, such as bm25,dense")
+        raise BadInput(f"{option} is {text!r}; expected names separated by commas, {example}")
     return names
 
 

@@ -5,12 +5,14 @@ import sys
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from trilens.errors import BadInput
 from trilens.search.hits import Hit, LensScore
 
 SNIPPET = 280
@@ -24,6 +26,14 @@ def out() -> Console:
 def print_json(value: Any) -> None:
     """One JSON value on one line."""
     sys.stdout.write(json.dumps(value, ensure_ascii=False) + "\n")
+
+
+def write_page(file: Path, text: str) -> None:
+    """A page or table into a file."""
+    try:
+        file.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise BadInput(f"page {file} cannot be written ({error.strerror}); expected a file in an existing folder") from error
 
 
 def printable(text: str) -> str:

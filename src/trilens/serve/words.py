@@ -8,7 +8,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from trilens.encode.folder import resolve_model
+from trilens.encode.models import resolve_model
 from trilens.encode.onnx import OnnxEncoder
 from trilens.explain.disentangle import Word, disentangle
 from trilens.explain.pictures import bar_chart, word_cloud

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from trilens.encode.bag import BagEncoder
 from trilens.encode.encoder import Encoded, Encoder, Progress
-from trilens.encode.folder import Head, resolve_model
+from trilens.encode.folder import Head
+from trilens.encode.models import resolve_model
 from trilens.encode.onnx import OnnxEncoder
 from trilens.errors import BadInput, BadModel
 from trilens.index.bm25 import Bm25Lens

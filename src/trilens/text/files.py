@@ -1,5 +1,6 @@
 """Which files a source means: one file, or a folder walked in sorted order, each with its format and its name."""
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePath
@@ -24,6 +25,11 @@ class SourceFile:
 def shown(path: Path) -> str:
     """The path for a message: one line, and printable even when the file system holds bytes that are not UTF-8."""
     return str(path).encode("utf-8", "backslashreplace").decode().replace("\n", "\\n").replace("\r", "\\r")
+
+
+def user_cache() -> Path:
+    """Where the user's system keeps what can be made again."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "trilens"
 
 
 def format_of(name: str) -> str | None:

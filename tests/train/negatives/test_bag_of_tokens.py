@@ -5,7 +5,7 @@ import pytest
 
 from trilens.encode.bag import BagEncoder
 from trilens.encode.encoder import Encoded
-from trilens.encode.folder import bundled_models
+from trilens.encode.models import bundled_models
 from trilens.errors import BadInput
 from trilens.represent import Sparse
 from trilens.train.data.example import Example

@@ -12,7 +12,7 @@ from time import monotonic
 from typing import Any, TypeVar
 
 from trilens.collection import Collection
-from trilens.encode.folder import resolve_model
+from trilens.encode.models import resolve_model
 from trilens.encode.onnx import OnnxEncoder
 from trilens.errors import BadInput, TrilensError
 from trilens.search.hits import Hit

@@ -14,9 +14,9 @@ from typing import Any
 from trilens.errors import BadInput
 from trilens.text.decode import Place
 from trilens.text.records import ID_FIELDS, Fields, Record
+from trilens.text.values import a_string, an_id, an_object, kind_of, scores
 from trilens.train.data.example import Example, InlinePassage, Item, Items
 from trilens.train.data.rows import read_rows
-from trilens.train.data.values import a_string, an_id, an_object, kind_of, scores
 
 QUERIES = ("anchor", "query", "question")
 POSITIVES = ("positive", "pos", "answer", "passage")

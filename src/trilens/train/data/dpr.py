@@ -9,9 +9,9 @@ from typing import Any, Literal
 
 from trilens.errors import BadInput
 from trilens.text.records import Record
+from trilens.text.values import a_list, a_string, an_id, an_object, kind_of, scores, strings
 from trilens.train.data.example import Example, InlinePassage, Item, Items, Reference
 from trilens.train.data.rows import read_rows
-from trilens.train.data.values import a_list, a_string, an_id, an_object, kind_of, scores, strings
 
 Negatives = Literal["hard", "other", "both", "none"]
 FIELDS: dict[Negatives, tuple[str, ...]] = {

@@ -7,9 +7,9 @@ from trilens.errors import BadInput
 from trilens.text.decode import Place, TextLines, open_bytes
 from trilens.text.files import format_of, shown
 from trilens.text.records import Record
+from trilens.text.values import a_number, an_id, kind_of
 from trilens.train.data.example import Example, Item, Items
 from trilens.train.data.rows import read_rows
-from trilens.train.data.values import a_number, an_id, kind_of
 
 
 def read_triples(path: Path, queries: Mapping[str, str]) -> Items:

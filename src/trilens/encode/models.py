@@ -1,0 +1,45 @@
+"""Models by name: those that come with trilens, and those in the user's cache."""
+
+from importlib.resources import files
+from pathlib import Path
+
+from trilens.encode.folder import CONFIG_FILE
+from trilens.errors import BadModel
+from trilens.text.files import user_cache
+
+
+def bundled_models() -> dict[str, Path]:
+    """The models that come with trilens, by name."""
+    return _models_in(Path(str(files("trilens") / "models")))
+
+
+def model_cache() -> Path:
+    """The folder whose model folders are known by their names."""
+    return user_cache() / "models"
+
+
+def cached_models() -> dict[str, Path]:
+    """The models in the user's cache, by name."""
+    return _models_in(model_cache())
+
+
+def resolve_model(name: str) -> Path:
+    """The folder of a model given by the name of a bundled or cached one, or by its path.
+
+    A bundled name wins over a cached one, and both over a folder of the same name in the working directory, which `./name`
+    reaches.
+    """
+    known = cached_models() | bundled_models()
+    if name in known:
+        return known[name]
+    path = Path(name).expanduser()
+    if not name or not path.is_dir():
+        raise BadModel(
+            f"there is no model {name!r}; expected the path of a model folder or one of the models that `trilens models` "
+            f"lists: {', '.join(known) or 'none'}"
+        )
+    return path
+
+
+def _models_in(home: Path) -> dict[str, Path]:
+    return {config.parent.name: config.parent for config in sorted(home.glob(f"*/{CONFIG_FILE}"))}

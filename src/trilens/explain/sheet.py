@@ -1,0 +1,77 @@
+"""One HTML file that needs nothing else: the head, the colours of light and dark, and passages coloured by what they gave.
+
+Everything that comes from a query or a document is escaped, and a content policy forbids scripts and the network.
+"""
+
+import html
+
+from trilens.explain.explanation import Explanation, heat
+
+LENSES = ("bm25", "dense", "sparse", "tokens", "lexical", "multi", "vectors")
+# The colours are those of the web page.
+STYLE = """
+:root{color-scheme:light dark;--ground:#f7f7f5;--surface:#fff;--line:#e4e3df;--text:#1d1f23;--soft:#5b6068;--plus:31 95 168;
+--minus:192 57 43;--good:#12805c;--bm25:#3b6fd9;--dense:#0b8a7d;--sparse:#c06c0a;--tokens:#b8406f;--lexical:#7b4fc9;
+--multi:#4f8a10;--vectors:#6b7280;--other-0:#c2410c;--other-1:#0369a1;--other-2:#a21caf;--other-3:#4d7c0f;--other-4:#be123c}
+@media (prefers-color-scheme:dark){:root{--ground:#131519;--surface:#1b1e24;--line:#2f343d;--text:#e9eaec;--soft:#a2a8b2;
+--plus:110 160 240;--minus:240 110 95;--good:#4cc79a;--bm25:#7ea5ff;--dense:#3fcbb9;--sparse:#f0a94a;--tokens:#f089b1;
+--lexical:#b799f7;--multi:#9bd05a;--vectors:#a4abb6;--other-0:#fb923c;--other-1:#7dd3fc;--other-2:#e879f9;--other-3:#bef264;
+--other-4:#fda4af}}
+*{box-sizing:border-box}
+body{font:15px/1.55 system-ui,sans-serif;max-width:70rem;margin:2rem auto;padding:0 1rem;color:var(--text);
+background:var(--ground);overflow-wrap:break-word}
+h1{font-size:1.5rem;line-height:1.25}h2{font-size:1.2rem;margin-top:2.4rem}h3{font-size:1rem;margin:1.8rem 0 .3rem}
+.passage{white-space:pre-wrap;overflow-wrap:anywhere;border-left:3px solid var(--line);padding:.5rem 1rem}
+mark{color:inherit;border-radius:3px}
+table{border-collapse:collapse;margin:1rem 0}td,th{padding:.2rem .6rem;text-align:left;border-bottom:1px solid var(--line)}
+td.number,th.number{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}.dim{color:var(--soft)}
+.bar{display:inline-block;height:.7rem;background:rgb(var(--plus));vertical-align:middle}.bar.minus{background:rgb(var(--minus))}
+.scroll{overflow-x:auto}.map td{padding:.15rem .3rem;font-size:.75rem;text-align:center}
+.map th{font-size:.75rem;font-weight:normal}
+a{color:inherit}code{font-family:ui-monospace,monospace;font-size:.9em;overflow-wrap:anywhere}
+"""
+
+
+def sheet(title: str, body: str, style: str = "") -> str:
+    """The whole page; `body` is HTML."""
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">"
+        '<meta name="viewport" content="width=device-width,initial-scale=1">'
+        f"<title>{safe(title)}</title><style>{STYLE}{style}</style></head><body>{body}</body></html>\n"
+    )
+
+
+def safe(text: str) -> str:
+    """Text as HTML, also within quotes."""
+    return html.escape(text, quote=True)
+
+
+def colour(share: float) -> str:
+    """From clear to blue, or to red below zero."""
+    return f"rgb(var(--{'plus' if share >= 0 else 'minus'})/{min(1.0, abs(share)) * 0.6:.3f})"
+
+
+def coloured_passage(one: Explanation) -> str:
+    """The passage; words that gave more stand on a stronger ground."""
+    stretches = heat(one)
+    most = max((abs(value) for _, _, value in stretches), default=1.0) or 1.0
+    pieces, at = [], 0
+    for start, end, value in stretches:
+        text = safe(one.passage.text[start:end])
+        pieces.append(safe(one.passage.text[at:start]))
+        pieces.append(f'<mark style="background:{colour(value / most)}" title="{value:.4f}">{text}</mark>')
+        at = end
+    return "".join([*pieces, safe(one.passage.text[at:])])
+
+
+def lens_colour(name: str, place: int) -> str:
+    """The colour of a lens, also with settings; of anything else one by its place among the others."""
+    lens = name.partition(":")[0]
+    return f"var(--{lens})" if lens in LENSES else f"var(--other-{place % 5})"
+
+
+def brief(text: str, length: int) -> str:
+    """One line of no more characters."""
+    line = " ".join(text.split())
+    return line if len(line) <= length else f"{line[: length - 1]}…"

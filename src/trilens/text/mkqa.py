@@ -1,0 +1,89 @@
+"""MKQA: questions in 26 languages whose answers are looked for in an English corpus.
+
+A folder with mkqa.jsonl, as its makers publish it, and a corpus. What counts are the English answers and their aliases;
+questions that have none, that are answered by yes or no, or by a long text, are left out, as in the evaluation of BGE-M3.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from trilens.errors import BadInput
+from trilens.text.dataset import Split, answered_split
+from trilens.text.decode import open_bytes
+from trilens.text.files import layout_file, shown
+from trilens.text.jsonlines import read_jsonl
+from trilens.text.judged_files import CORPUS_FILES, find_corpus
+from trilens.text.queries import Queries, Query
+from trilens.text.values import a_list, a_string, an_id, an_object, strings
+
+FILE = "mkqa.jsonl"
+SPLIT = "test"
+NOT_MEASURED = ("unanswerable", "binary", "long_answer")
+
+
+@dataclass(frozen=True, slots=True)
+class Mkqa:
+    """Query ids are the language and the id of the example: de:563260143484355911."""
+
+    folder: Path
+
+    def __post_init__(self) -> None:
+        if not find_corpus(self.folder):
+            raise BadInput(f"{shown(self.folder)} has {FILE} but no corpus; expected {', '.join(CORPUS_FILES)} beside it")
+
+    @property
+    def name(self) -> str:
+        """The folder's name."""
+        return self.folder.resolve().name
+
+    @property
+    def sources(self) -> list[Path]:
+        """The English corpus."""
+        return find_corpus(self.folder)
+
+    def splits(self) -> list[str]:
+        """The one there is."""
+        return [SPLIT]
+
+    def split(self, name: str) -> Split:
+        """All questions in all languages."""
+        path = layout_file(self.folder, FILE)
+        if name != SPLIT or path is None:
+            raise BadInput(f"{shown(self.folder)} has no split {name!r}; choose the one it has: {SPLIT!r}")
+        return answered_split(name, _queries(path), shown(path))
+
+
+def _queries(path: Path) -> Queries:
+    found: Queries = {}
+    with open_bytes(path) as stream:
+        for record in read_jsonl(stream, shown(path)):
+            if isinstance(record, BadInput):
+                raise record
+            try:
+                for query_id, query in _of_example(an_object(record[1])):
+                    if query_id in found:
+                        raise BadInput(f"the query id {query_id!r} was read before; expected every id once")
+                    found[query_id] = query
+            except BadInput as error:
+                raise BadInput(f"{record[0]}: {error}") from error
+    return found
+
+
+def _of_example(example: dict[str, Any]) -> Iterator[tuple[str, Query]]:
+    example_id = an_id(example.get("example_id"), "example_id")
+    answers = tuple(_answers(an_object(example.get("answers"))))
+    queries = an_object(example.get("queries"))
+    for language in queries:
+        yield f"{language}:{example_id}", Query(a_string(queries, language), language, answers)
+
+
+def _answers(by_language: dict[str, Any]) -> list[str]:
+    """The texts and aliases of the English answers."""
+    found = []
+    for answer in map(an_object, a_list(by_language, "en")):
+        if answer.get("type") not in NOT_MEASURED:
+            found += [a_string(answer, "text")] if answer.get("text") is not None else []
+            found += strings(answer, "aliases")
+    return list(dict.fromkeys(found))
