@@ -1,8 +1,9 @@
 """A model folder whose graph gives back what it was given, so that every input of a model can be checked by hand.
 
 The vector of a token is (its id, 1 if it is attended to), the dense vector of a text the sum of both over the attended
-tokens. The lexical weight of a token is ReLU(its id + its place, from 1, − 13). The sparse head multiplies token vectors with
-`SPARSE_WEIGHTS`. The ONNX files are written field by field: the package that could do it is large, and there are few nodes.
+tokens. The weight of a query's token is its place, from 1. The lexical weight of a token is ReLU(its id + its place − 13). The
+sparse head multiplies token vectors with `SPARSE_WEIGHTS`. The ONNX files are written field by field: the package that could
+do it is large, and there are few nodes.
 """
 
 import json
@@ -86,6 +87,7 @@ def graph() -> bytes:
         node("Mul", ["multi", "seen.column"], "attended"),
         node("ReduceSum", ["attended", "one"], "dense", keepdims=0),
         node("CumSum", ["seen", "one"], "place"),
+        node("Identity", ["place"], "multi_weights"),
         node("Add", ["id", "place"], "id.place"),
         node("Sub", ["id.place", "thirteen"], "raw"),
         node("Relu", ["raw"], "lexical"),
@@ -94,6 +96,7 @@ def graph() -> bytes:
     outputs = [
         value("dense", FLOAT, ["texts", 2]),
         value("multi", FLOAT, ["texts", "tokens", 2]),
+        value("multi_weights", FLOAT, ["texts", "tokens"]),
         value("states", FLOAT, ["texts", "tokens", 2]),
         value("lexical", FLOAT, ["texts", "tokens"]),
     ]

@@ -236,6 +236,23 @@ def test_a_call_may_ask_for_fewer_heads(tmp_path: Path) -> None:
         encoder.encode_queries(["red"], ["sparse"])
 
 
+def test_queries_are_weighted_and_documents_are_not(tmp_path: Path) -> None:
+    encoder = OnnxEncoder(echo_model(tmp_path / "echo", multi={"weighted": True}))
+    ids = [ID[word] for word in ("[CLS]", "red", "fox", "[SEP]")]
+    for heads in (None, ["multi"]):
+        queries = token_vectors(encoder.encode_queries(["red fox", "red"], heads))  # type: ignore[arg-type]
+        assert queries.vectors[:4].tolist() == [[place * id_, place] for place, id_ in enumerate(ids, 1)]
+        assert queries.vectors[4:, 1].tolist() == [1, 2, 3]
+        docs = token_vectors(encoder.encode_docs(["red fox"], heads=heads))  # type: ignore[arg-type]
+        assert docs.vectors.tolist() == [[id_, 1] for id_ in ids]
+    assert dense_vectors(encoder.encode_queries(["red fox"])).tolist() == [[sum(ids), 4]]
+
+
+def test_a_graph_without_the_weights_of_a_weighted_head_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(BadModel, match=r"expected \['multi_weights'\] as well"):
+        OnnxEncoder(as_colbert(tmp_path / "wrong", weighted=True), threads=1).encode_docs(["a"])
+
+
 def test_a_model_of_token_vectors_alone(tmp_path: Path) -> None:
     encoder = OnnxEncoder(echo_model(tmp_path / "echo", heads=["multi"]))
     found = encoder.encode_docs(["red"])

@@ -14,7 +14,7 @@ from trilens.encode.onnx import open_session
 from trilens.errors import BadModel
 from trilens.export.backbone import Backbone, open_backbone
 from trilens.export.encoder import EncoderGraph, Pooling
-from trilens.export.heads import Heads, Lexical, Pooled, Projection, read_heads
+from trilens.export.heads import Heads, PerToken, Pooled, Projection, read_heads
 
 from .tiny import DESCRIPTION, DIM, head_tensors, write_heads, write_plain
 
@@ -84,10 +84,17 @@ def test_multi(tmp_path: Path, backbone: Backbone, normalised: bool, closing_mea
     np.testing.assert_allclose(found[MASK == 1], expected[MASK == 1], rtol=1e-4, atol=1e-5)
 
 
+def test_weights_of_queries(tmp_path: Path, backbone: Backbone) -> None:
+    weight, bias = RNG.normal(size=(DIM, 1)).astype(np.float32), np.array([0.5], np.float32)
+    head = Projection(RNG.normal(size=(DIM, 5)).astype(np.float32), True, weigh=PerToken(weight, bias))
+    found, states = run(tmp_path, backbone, Heads(dense=None, multi=head), "multi_weights")
+    np.testing.assert_allclose(found, np.log1p(np.exp(states @ weight + bias))[..., 0], rtol=1e-4, atol=1e-5)
+
+
 def test_lexical(tmp_path: Path, backbone: Backbone) -> None:
     weight = RNG.normal(size=(DIM, 1)).astype(np.float32)
     _, states = run(tmp_path, backbone, Heads(), "dense")
-    head = Lexical(weight, -np.median(states @ weight).reshape(1))  # half of the weights are below zero
+    head = PerToken(weight, -np.median(states @ weight).reshape(1))  # half of the weights are below zero
     found, states = run(tmp_path, backbone, Heads(lexical=head), "lexical")
     np.testing.assert_allclose(found, np.maximum(states @ head.weight + head.bias, 0)[..., 0], atol=1e-5)
     assert (found == 0).any() and (found > 0).any()

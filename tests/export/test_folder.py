@@ -11,6 +11,7 @@ import pytest
 pytest.importorskip("torch", reason="the originals run in torch: pip install trilens[train]")
 pytest.importorskip("onnx", reason="part of trilens[export]")
 
+from trilens import Collection, Document, MultiParams
 from trilens.encode.folder import ModelFolder
 from trilens.encode.onnx import OnnxEncoder
 from trilens.errors import BadInput, BadModel, TrilensError
@@ -19,10 +20,12 @@ from trilens.export.describe import Options
 from trilens.export.folder import Exported, export
 
 from .tiny import (
+    DESCRIPTION,
     DIM,
     KINDS,
     MULTI,
     SHIFT,
+    further_tensors,
     head_tensors,
     safetensors,
     texts,
@@ -73,6 +76,67 @@ def test_ways_to_read(tmp_path: Path, multi: dict[str, Any]) -> None:
     write_trained(tmp_path / "source", "t5" if multi.get("closing_mean") else "xlm-roberta", multi=multi)
     done = run(tmp_path)
     assert done.agreements and max(one.difference for one in done.agreements) < 1e-4
+
+
+def write_further(folder: Path, kind: str = "bert", dim: int = 12) -> None:
+    """A model with weighted queries and a transform in its sparse head."""
+    linear = np.random.default_rng(8).normal(0, 0.4, (dim, DIM)).astype(np.float32)
+    tensors = head_tensors(multi_bias=False) | further_tensors() | {"multi.linear.weight": linear}
+    multi, sparse = MULTI | {"dim": dim, "weighted": True}, DESCRIPTION["sparse"] | {"transform": True}
+    write_trained(folder, kind, tensors, multi=multi, sparse=sparse)
+
+
+@pytest.mark.parametrize("precision", ["float32", "int8-weights", "int8"])
+@pytest.mark.parametrize("kind", ["bert", "t5"])
+def test_weighted_queries_and_a_transform(tmp_path: Path, kind: str, precision: str) -> None:
+    write_further(tmp_path / "source", kind)
+    done = run(tmp_path, precision)
+    assert done.agreements and all(one.mean > 0.97 for one in done.agreements if one.head in ("multi", "sparse"))
+    if precision == "float32":
+        assert max(one.difference for one in done.agreements) < 1e-4
+    assert "those of queries by a weight for each token" in (tmp_path / "made" / "README.md").read_text()
+    encoder = OnnxEncoder(tmp_path / "made")
+    docs, queries = encoder.encode_docs(texts(5)).multi, encoder.encode_queries(texts(5)).multi
+    assert docs and queries
+    np.testing.assert_allclose(np.linalg.norm(docs.vectors, axis=1), 1, atol=1e-5)
+    lengths = np.linalg.norm(queries.vectors, axis=1)
+    assert lengths.max() > 2 * lengths.min()
+
+
+def test_tensors_of_further_layers_must_be_there(tmp_path: Path) -> None:
+    for name in further_tensors():
+        write_further(tmp_path / name / "source")
+        file = tmp_path / name / "source" / "1_Heads" / "model.safetensors"
+        tensors = safetensors.load_file(file)
+        del tensors[name]
+        safetensors.save_file(tensors, file)
+        with pytest.raises(BadModel, match=f"has no tensor '{name}'"):
+            run(tmp_path / name)
+
+
+def test_scores_of_weighted_queries_are_found_and_explained(tmp_path: Path) -> None:
+    """By every way to search: MaxSim of the vectors as they are held, and a part for each token that add up to the score."""
+    write_further(tmp_path / "source", dim=32)
+    run(tmp_path)
+    written = {f"d{at}": text for at, text in enumerate(texts(60))}
+    query = "w7 w30 w31 w9 w100"
+    asked = OnnxEncoder(tmp_path / "made", threads=1).encode_queries([query]).multi
+    assert asked is not None
+    with Collection.create(tmp_path / "c", lenses=["multi"], model=str(tmp_path / "made"), threads=1) as made:
+        made.add(Document(doc_id, text) for doc_id, text in written.items())
+        made.commit()
+        every = (MultiParams(), MultiParams("exact"), MultiParams("xtr", candidates=0, probes=2, reach=2))
+        for params in every:
+            for hit in made.search([query], 5, lenses=["multi"], params={"multi": params})[0]:
+                found = made.align(query, hit.doc_id, params)
+                assert found is not None and found.score == pytest.approx(hit.score, abs=1e-4)
+                explained = made.explain(query, hit.doc_id, "multi", params={"multi": params})
+                assert sum(part.score for part in explained.parts) == pytest.approx(hit.score, abs=1e-4)
+                if params.method != "xtr":
+                    vectors = OnnxEncoder(tmp_path / "made", threads=1).encode_docs([written[hit.doc_id]]).multi
+                    assert vectors is not None
+                    exact = (asked.vectors @ vectors.vectors.T).max(axis=1).sum()
+                    assert hit.score == pytest.approx(exact, rel=0.02)  # but for the bits that tokens are held in
 
 
 @pytest.mark.parametrize("dense", [{"normalised": False}, {"projection": "tanh", "normalised": True}])

@@ -1,12 +1,13 @@
 """The sparse head's graph and the fitted heads against plain numpy."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-pytest.importorskip("torch", reason="the originals run in torch: pip install trilens[train]")
+torch = pytest.importorskip("torch", reason="the originals run in torch: pip install trilens[train]")
 pytest.importorskip("onnx", reason="part of trilens[export]")
 
 from trilens.encode.folder import SparseHead
@@ -45,6 +46,9 @@ def description(normalised: bool = False) -> SparseHead:
 
 def expected_weights(states: Floats, head: Vocabulary, words: Floats) -> Floats:
     """elu(x) + 1 of the highest product of each word with the states (tokens, hidden) of one text."""
+    if head.transform is not None:
+        linear = torch.from_numpy(states @ head.transform[0] + head.transform[1])
+        states = torch.nn.functional.gelu(linear).numpy()
     spread = np.sqrt(states.var(axis=1, keepdims=True) + head.epsilon)
     x = (states - states.mean(axis=1, keepdims=True)) / spread * head.scale + head.shift
     best = (x @ words[SHIFT : WORDS - UNUSED].T).max(axis=0)
@@ -52,16 +56,23 @@ def expected_weights(states: Floats, head: Vocabulary, words: Floats) -> Floats:
     return activated / np.linalg.norm(activated) if head.described.normalised else activated
 
 
-@pytest.mark.parametrize("normalised", [False, True])
+@pytest.mark.parametrize(("normalised", "transform"), [(False, False), (True, False), (False, True)])
 @pytest.mark.parametrize(("precision", "error"), [("float32", 2e-5), ("int8-weights", 0.05), ("int8", 0.15)])
-def test_the_sparse_head(backbone: Backbone, tmp_path: Path, precision: Precision, error: float, normalised: bool) -> None:
-    head = fit_vocabulary(description(normalised), token_states(backbone, given()), backbone.words, 1e-12)
+def test_the_sparse_head(
+    backbone: Backbone, tmp_path: Path, precision: Precision, error: float, normalised: bool, transform: bool
+) -> None:
+    fitted = token_states(backbone, given())
+    head = fit_vocabulary(description(normalised), fitted, backbone.words, 1e-12)
+    if transform:
+        rng = np.random.default_rng(6)
+        layer = rng.normal(0, 0.3, (DIM, DIM)).astype(np.float32), rng.normal(0, 0.3, DIM).astype(np.float32)
+        head = clip_vocabulary(replace(head, transform=layer), fitted, backbone.words)
     ranges = calibrate(backbone, given()) if precision == "int8" else {}
     graph = EncoderGraph(backbone, "mean", precision, ranges, Heads(sparse=head))
     weights = tmp_path / "model.onnx"
     weights.write_bytes(graph.model())
     (tmp_path / "sparse.onnx").write_bytes(VocabularyGraph(precision, head, graph).model(weights))
-    assert (tmp_path / "sparse.onnx").stat().st_size < 10_000  # the word embeddings are not stored again
+    assert (tmp_path / "sparse.onnx").stat().st_size < 15_000  # the word embeddings are not stored again
     encoder = open_session(weights, {"states": None}, 1, alone=False)
     vocabulary = open_session(tmp_path / "sparse.onnx", {"sparse": WORDS - UNUSED - SHIFT}, 1, alone=False)
     rows = [text.ids for text in given()[:6]]

@@ -269,6 +269,19 @@ def test_plaid_finds_nearly_all_of_vectors_of_other_lengths(tmp_path: Path) -> N
     assert recall(far.searcher().search(queries, 10, params=MultiParams(margin=0.5)), truth) >= 0.97
 
 
+def test_queries_of_unequal_lengths_are_answered_as_well_as_others(index: Index, in_parts: Index) -> None:
+    """As models with weighted queries give them, over documents of length 1."""
+    queries = stretched(QUERIES)
+    scores = slow_maxsim(queries, index.decode())
+    for searcher in (index.searcher(), in_parts.searcher()):
+        truth = searcher.search(queries, 10, exact=True)
+        require_best(truth, scores)
+        top = searcher.search(queries, 10)
+        require_own_scores(top, scores)
+        assert recall(top, truth) >= 0.97
+        assert same(searcher.search(queries, 10, params=EVERYTHING), truth)
+
+
 @pytest.mark.parametrize("bits, dims", [(1, 128), (2, 64)])
 def test_fewer_bits_are_searched_as_well(tmp_path: Path, bits: int, dims: int) -> None:
     random = np.random.default_rng(bits)
@@ -573,10 +586,11 @@ def slow_xtr(index: Index, query: Floats, probes: int, nth: int) -> NDArray[np.f
     return scores
 
 
+@pytest.mark.parametrize("asked", [QUERIES, stretched(QUERIES)], ids=["of length 1", "of unequal lengths"])
 @pytest.mark.parametrize("nth", [1, 50, 400, 100_000])
-def test_xtr_is_its_slow_twin(index: Index, in_parts: Index, nth: int) -> None:
+def test_xtr_is_its_slow_twin(index: Index, in_parts: Index, nth: int, asked: Encoded) -> None:
     params = MultiParams("xtr", reach=10_000, probes=20, candidates=0, nth=nth)
-    queries = take(QUERIES, np.arange(0, len(QUERY_LENGTHS), 4))
+    queries = take(asked, np.arange(0, len(QUERY_LENGTHS), 4))
     assert queries.multi is not None
     scores = np.array([slow_xtr(index, tokens_of(queries, query), 20, nth) for query in range(len(queries.multi))])
     for searcher in (index.searcher(), in_parts.searcher()):

@@ -21,6 +21,8 @@ from trilens.train.gather import Gather, alone, joined
 from trilens.train.heads import DenseHead, LexicalHead, MultiHead, SparseHead, bags_of_tokens, lexical_vectors
 from trilens.train.losses.contrastive import info_nce
 from trilens.train.losses.distillation import kl_distillation, margin_mse
+from trilens.train.losses.ensemble import Heads as AnyHeads
+from trilens.train.losses.ensemble import ensemble
 from trilens.train.losses.late import late_interaction, own_maxsim
 from trilens.train.losses.m3 import Heads, m3
 from trilens.train.losses.vdr import vdr
@@ -136,6 +138,20 @@ def by_m3(model: Model, batch: Batch, gather: Gather, *, distil: bool) -> Tensor
     return m3(model.heads(batch.queries), model.heads(batch.docs), distil=distil, temperature=0.1, gather=gather)
 
 
+def by_ensemble(model: Model, batch: Batch, gather: Gather) -> Tensor:
+    def every(side: Side) -> AnyHeads:
+        three = model.heads(side)
+        return AnyHeads(three.dense, three.lexical, model.words(side)[0], three.multi, three.mask)
+
+    return ensemble(
+        every(batch.queries),
+        every(batch.docs),
+        teachers={"dense": 1.0, "multi": 2.0},
+        students=["sparse", "lexical", "multi"],
+        gather=gather,
+    )
+
+
 def by_teacher(model: Model, batch: Batch, gather: Gather, *, distil: Callable[..., Tensor]) -> Tensor:
     queries, docs = model.heads(batch.queries), model.heads(batch.docs)
     return distil(own_maxsim(queries.multi, docs.multi, queries.mask, docs.mask), batch.teacher, gather=gather)
@@ -164,6 +180,7 @@ LOSSES: dict[str, Loss] = {
     "xtr": by_xtr,
     "m3": partial(by_m3, distil=False),
     "m3 distilled": partial(by_m3, distil=True),
+    "ensemble": by_ensemble,
     "kl": partial(by_teacher, distil=kl_distillation),
     "margin_mse": partial(by_teacher, distil=margin_mse),
     "retromae": by_retromae,

@@ -11,7 +11,7 @@ pytest.importorskip("sentence_transformers", reason="training needs sentence-tra
 from tests.train import tiny
 from trilens.encode.families import BGE_EN
 from trilens.errors import BadInput, BadModel
-from trilens.train.build import build_model
+from trilens.train.build import build_model, with_heads
 from trilens.train.freezing import freeze, recompute_layers
 from trilens.train.model import description_of, stacks_of
 
@@ -70,6 +70,37 @@ def test_untrained_heads(bert: Path) -> None:
     assert torch.equal(tiny.heads_of(again).multi.linear.weight, weight)
     other = build_model(bert, ["multi"], changes={"multi": {"dim": 8}}, seed=1)
     assert not torch.equal(tiny.heads_of(other).multi.linear.weight, weight)
+
+
+def test_further_layers_begin_as_if_they_were_not_there(bert: Path) -> None:
+    heads: Any = ["multi", "sparse"]
+    plain = build_model(bert, heads, changes={"multi": {"dim": 8}}).eval()
+    more = build_model(bert, heads, changes={"multi": {"dim": 8, "weighted": True}, "sparse": {"transform": True}}).eval()
+    one, other = (model(model.preprocess(tiny.TEXTS, task="query")) for model in (plain, more))
+    torch.testing.assert_close(other["multi"], one["multi"])
+    alike = torch.nn.functional.cosine_similarity(other["sparse"], one["sparse"])
+    assert alike.min().item() > 0.98
+
+
+def test_a_trained_model_gets_further_layers_but_loses_none(bert: Path) -> None:
+    heads: Any = ["multi", "sparse"]
+    plain = build_model(bert, heads, changes={"multi": {"dim": 8}}).eval()
+    described = description_of(plain)
+    assert described.multi is not None and described.sparse is not None
+    changes = {"multi": {**described.multi.model_dump(), "weighted": True}}
+    more = with_heads(plain, ["multi"], changes)
+    assert torch.equal(tiny.heads_of(more).multi.linear.weight, tiny.heads_of(plain).multi.linear.weight)
+    assert not tiny.heads_of(more).multi.weigh.weight.any()
+    with pytest.raises(BadInput, match=r"have trained multi.weigh.weight, multi.weigh.bias, which the description leaves out"):
+        with_heads(more, ["multi"], {"multi": described.multi.model_dump()})
+
+
+def test_a_weighted_head_must_know_the_side(bert: Path) -> None:
+    model = build_model(bert, ["multi"], changes={"multi": {"dim": 8, "weighted": True}})
+    features = model.preprocess(["red fox"], task="query")
+    del features["task"]
+    with pytest.raises(BadInput, match="the batch has no task, and queries are weighted"):
+        model(features)
 
 
 def test_a_projection_of_dense_vectors(bert: Path) -> None:

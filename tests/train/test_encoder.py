@@ -22,12 +22,20 @@ from trilens.train.model import stacks_of
 TEXTS = [*tiny.TEXTS, "", "the " * 60, "fox, fox. fox"]
 
 
-@pytest.fixture
-def model(tmp_path: Path) -> SentenceTransformer:
+@pytest.fixture(params=[False, True], ids=["plain", "with further layers"])
+def model(request: pytest.FixtureRequest, tmp_path: Path) -> SentenceTransformer:
+    """Further layers: weighted queries and the transform of the sparse head."""
     multi = {"dim": 8, "query_tokens": 12, "mask_token": "[MASK]", "query_marker": "[unused0]", "doc_marker": "[unused1]"}
-    return build_model(
-        tiny.bert(tmp_path / "tiny"), tiny.ALL, changes={"multi": multi, "sparse": {"top": 5}, "query_prefix": "a "}
-    )
+    changes = {
+        "multi": multi | {"weighted": request.param},
+        "sparse": {"top": 5, "transform": request.param},
+        "query_prefix": "a ",
+    }
+    made = build_model(tiny.bert(tmp_path / "tiny"), tiny.ALL, changes=changes)
+    for name, parameter in tiny.heads_of(made).named_parameters():
+        if "weigh." in name or "transform." in name:
+            torch.nn.init.normal_(parameter, 0, 0.3)
+    return made
 
 
 @pytest.fixture

@@ -1,5 +1,7 @@
 """Heads against numpy loops: what is masked has no part, words that stand twice count once, embeddings stay tied."""
 
+from math import erf
+
 import numpy as np
 import pytest
 
@@ -105,6 +107,17 @@ def test_sparse(normalised: bool) -> None:
     assert torch.autograd.gradcheck(lambda s, e: head(s, mask, e), (states, embeddings.requires_grad_()))
 
 
+def test_a_transform_before_the_normalisation() -> None:
+    states, _, mask = drawn(12)
+    embeddings = torch.randn(WORDS, HIDDEN, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    head = SparseHead(HIDDEN, shift=7, transform=True).double()
+    matrix, bias = head.transform.weight.detach().numpy(), head.transform.bias.detach().numpy()
+    changed = np.array([[[z * (1 + erf(z / 2**0.5)) / 2 for z in matrix @ s + bias] for s in row] for row in states.tolist()])
+    plain = SparseHead(HIDDEN, shift=7).double()(torch.from_numpy(changed), mask, embeddings)
+    np.testing.assert_allclose(head(states, mask, embeddings).detach(), plain.detach(), atol=1e-10)
+    assert torch.autograd.gradcheck(lambda s: head(s, mask, embeddings), (states,))
+
+
 def test_embeddings_stay_tied() -> None:
     table = torch.nn.Embedding(WORDS, HIDDEN)
     head = SparseHead(HIDDEN, shift=7)
@@ -144,6 +157,31 @@ def test_multi(normalised: bool) -> None:
                 expected[text, at] = unit(vector) if normalised else vector
     np.testing.assert_allclose(head(states, kept).detach(), expected, atol=1e-12)
     assert torch.autograd.gradcheck(lambda s: head(s, kept), (states,))
+
+
+@pytest.mark.parametrize("normalised", [False, True])
+def test_weighted_queries(normalised: bool) -> None:
+    states, _, mask = drawn(10)
+    head = MultiHead(HIDDEN, 4, normalised=normalised, weighted=True).double()
+    plain = MultiHead(HIDDEN, 4, normalised=normalised).double()
+    plain.linear = head.linear
+    weight, bias = head.weigh.weight.detach().numpy()[0], head.weigh.bias.item()
+    expected = plain(states, mask).detach().numpy()
+    np.testing.assert_array_equal(head(states, mask).detach(), expected)
+    for text in range(3):
+        for at in range(5):
+            expected[text, at] *= np.log1p(np.exp(states[text, at].detach().numpy() @ weight + bias))
+    np.testing.assert_allclose(head(states, mask, queries=True).detach(), expected, atol=1e-12)
+    assert torch.autograd.gradcheck(lambda s: head(s, mask, queries=True), (states,))
+
+
+def test_docs_give_the_weights_of_queries_a_gradient_of_nothing() -> None:
+    """Not none: processes that exchange gradients wait for one of each parameter."""
+    states, _, mask = drawn(11)
+    head = MultiHead(HIDDEN, 4, weighted=True).double()
+    for queries in (False, True):
+        gradients = torch.autograd.grad(head(states, mask, queries=queries).square().sum(), tuple(head.weigh.parameters()))
+        assert all(bool(gradient.any()) == queries for gradient in gradients)
 
 
 def test_kept_tokens() -> None:

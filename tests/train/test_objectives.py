@@ -6,13 +6,13 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="training needs torch: pip install trilens[train]")
 
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 from torch import Tensor
 
 from tests.train.toy import ToyModel, texts
 from trilens.errors import BadInput
 from trilens.train.cached import encode
-from trilens.train.losses import contrastive, distillation, late, m3, vdr
+from trilens.train.losses import contrastive, distillation, ensemble, late, m3, vdr
 from trilens.train.objectives import AnyObjective, Objective, Objectives, grouped, own_scores
 
 QUERIES, GROUP = 3, 2
@@ -53,6 +53,7 @@ def test_each_objective_is_its_loss_of_the_right_heads(sides: list[dict[str, Ten
 
 def test_small_batches_change_neither_parts_nor_gradients(sides: list[dict[str, Tensor]]) -> None:
     chosen = [objective(kind="info_nce"), objective(kind="late", top=4), objective(kind="vdr", top=3)]
+    chosen.append(objective(kind="ensemble", teachers={"dense": 1.0}, students=["lexical", "multi"]))
     results = []
     for size in (None, 2):
         model = ToyModel()
@@ -71,6 +72,39 @@ def test_distillation_begins_after_its_step(sides: list[dict[str, Tensor]]) -> N
     before = objectives(sides)["m3"].item()
     objectives.step = 6
     assert objectives(sides)["m3"].item() != before
+
+
+def test_an_ensemble_of_heads_teaches_after_its_step(sides: list[dict[str, Tensor]]) -> None:
+    model = ToyModel()
+    asked, docs = encode(model, sides[0]), grouped(encode(model, sides[1]), QUERIES)
+    every = [
+        ensemble.Heads(side["sentence_embedding"], side["lexical"], side["sparse"], side["multi"], side["multi_mask"])
+        for side in (asked, docs)
+    ]
+    chosen: dict[str, Any] = {"teachers": {"dense": 1.0, "multi": 0.5}, "students": ["sparse", "multi"], "temperature": 0.5}
+    objectives = Objectives(model, [objective(kind="ensemble", after=5, **chosen)])
+    assert objectives.heads == {"dense", "multi", "sparse"} and objectives.trained == {"multi", "sparse"}
+    objectives.step = 5
+    before = objectives(sides)["ensemble"]
+    assert before.item() == 0 and before.requires_grad
+    objectives.step = 6
+    torch.testing.assert_close(objectives(sides)["ensemble"], ensemble.ensemble(*every, **chosen))
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"teachers": {}}, "teachers"),
+        ({"teachers": {"dense": 0}}, "teachers"),
+        ({"teachers": {"colbert": 1}}, "teachers"),
+        ({"students": []}, "students"),
+        ({"students": ["multi", "multi"]}, "expected each head once"),
+    ],
+)
+def test_what_is_no_ensemble(changes: dict[str, Any], told: str) -> None:
+    usual: dict[str, Any] = {"kind": "ensemble", "teachers": {"dense": 1.0}, "students": ["multi"]}
+    with pytest.raises(ValidationError, match=told):
+        objective(**usual | changes)
 
 
 @pytest.mark.parametrize("head", ["dense", "sparse", "lexical", "multi"])

@@ -39,6 +39,12 @@ def test_what_was_run_reads_as_the_same_recipe(tmp_path: Path) -> None:
     assert read_recipe(again) == recipe
 
 
+def test_pre_training_keeps_no_states(tmp_path: Path) -> None:
+    model = {"backbone": "b", "heads": ["dense"], "freeze_embeddings": True, "freeze_layers": 1, "cache_states": True}
+    with pytest.raises(BadInput, match="retromae hides other words in every round"):
+        read_recipe(written(tmp_path, model=model, objectives=[], retromae={}))
+
+
 def test_keys_are_set_from_outside(tmp_path: Path) -> None:
     changes = ["run.steps=3", "objectives.0.temperature=0.1", "batch.size=8", "data.sources.0.path=other.jsonl"]
     recipe = read_recipe(written(tmp_path), changes)
@@ -58,6 +64,7 @@ def test_keys_are_set_from_outside(tmp_path: Path) -> None:
         ("objectives.0.kind=nonsense", "nonsense"),
         ("objectives.0.head=sparse", "sparse"),
         ("dev.every=30", "multiple of dev.every"),
+        ("model.cache_states=true", "cache_states keeps states that training must not change; give freeze_embeddings"),
     ],
 )
 def test_what_does_not_fit_is_refused_in_one_line(tmp_path: Path, change: str, message: str) -> None:

@@ -32,6 +32,21 @@ KINDS: dict[str, dict[str, Any]] = {
     "colbert": {"heads": ["multi"], "objectives": [{"kind": "late"}]},
     "xtr": {"heads": ["multi"], "objectives": [{"kind": "late", "top": 8, "temperature": 0.1}]},
     "m3": {"heads": ["dense", "lexical", "multi"], "objectives": [{"kind": "m3", "distil_after": 2}]},
+    "ensemble": {
+        "heads": ["dense", "lexical", "multi", "sparse"],
+        "objectives": [
+            {"kind": "info_nce"},
+            {"kind": "ensemble", "teachers": {"dense": 1.0, "multi": 1.0}, "students": ["sparse", "lexical"], "after": 2},
+        ],
+        "multi": {"weighted": True},
+        "sparse": {"transform": True},
+    },
+    "weighted": {
+        "heads": ["multi", "sparse"],
+        "objectives": [{"kind": "late"}, {"kind": "vdr"}],
+        "multi": {"weighted": True},
+        "sparse": {"transform": True},
+    },
     "several": {"heads": ["dense", "sparse"], "objectives": [{"kind": "info_nce"}, {"kind": "vdr", "weight": 0.5}]},
     "bag": {"heads": ["sparse"], "objectives": [{"kind": "vdr"}], "negatives": {"source": "bag", "count": 2, "depth": 5}},
     "refresh": {
@@ -87,6 +102,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def recipe_file(folder: Path, backbone: Path, data: Path, kind: str = "dense", **run: Any) -> Path:
     settings = dict(KINDS[kind])
     heads, towers = settings.pop("heads"), settings.pop("towers", "shared")
+    multi, sparse = settings.pop("multi", {}), settings.pop("sparse", {})
     content = {
         "name": "tiny",
         "model": {"backbone": str(backbone), "heads": heads, "towers": towers, "max_doc_tokens": 16, "max_query_tokens": 8},
@@ -97,12 +113,13 @@ def recipe_file(folder: Path, backbone: Path, data: Path, kind: str = "dense", *
     }
     content["data"] = {"sources": [{"format": "dpr", "path": str(data)}]} | settings.get("data", {})
     if "multi" in heads:
-        content["model"]["multi"] = MULTI
+        content["model"]["multi"] = MULTI | multi
     if "sparse" in heads:
         content["model"]["sparse"] = {
             "dim": len(tiny.BERT_VOCABULARY) - tiny.BERT_SHIFT,
             "shift": tiny.BERT_SHIFT,
             "normalised": False,
+            **sparse,
         }
     if "lexical" in heads:
         content["model"]["lexical"] = {"dim": len(tiny.BERT_VOCABULARY)}
@@ -157,10 +174,11 @@ def test_a_killed_run_ends_with_the_weights_of_one_that_was_not(kind: str, tmp_p
     assert losses[0] == losses[1]
 
 
-def test_two_processes_are_one(tmp_path: Path, calm: Path, data: Path) -> None:
-    file = recipe_file(tmp_path, calm, data, "m3")
+@pytest.mark.parametrize(("kind", "changes"), [("m3", []), ("ensemble", []), ("weighted", ["--set", "batch.sub_batch=2"])])
+def test_two_processes_are_one(tmp_path: Path, calm: Path, data: Path, kind: str, changes: list[str]) -> None:
+    file = recipe_file(tmp_path, calm, data, kind)
     train(read_recipe(file), tmp_path / "one")
-    process = command(file, tmp_path / "two", ["--set", "batch.size=2"], processes=2)
+    process = command(file, tmp_path / "two", ["--set", "batch.size=2", *changes], processes=2)
     output, _ = process.communicate(timeout=300)
     assert process.returncode == 0, output
     assert_alike(weights(tmp_path / "one"), weights(tmp_path / "two"))
@@ -275,4 +293,23 @@ def test_heads_on_a_frozen_backbone(tmp_path: Path, calm: Path, data: Path) -> N
         torch.testing.assert_close(read[name], computed[name], atol=2e-3, rtol=1e-2, msg=name)
         if "1_Heads" not in name:
             assert torch.equal(read[name], computed[name])
+    assert not list((tmp_path / "read").glob("states-*"))
+
+
+@pytest.mark.parametrize("towers", ["shared", "separate"])
+def test_layers_above_frozen_ones(tmp_path: Path, calm: Path, data: Path, towers: str) -> None:
+    """States that are read after the first layer train what states that are computed train, but for their bits."""
+    file = recipe_file(tmp_path, calm, data, "m3", head_learning_rate=None)
+    frozen = ["model.freeze_embeddings=true", "model.freeze_layers=1", f"model.towers={towers}", "batch.sub_batch=3"]
+    train(read_recipe(file, [*frozen, "model.cache_states=true"]), tmp_path / "read")
+    train(read_recipe(file, frozen), tmp_path / "computed")
+    read, computed = weights(tmp_path / "read"), weights(tmp_path / "computed")
+    start = load_file(calm / "model.safetensors")
+    for name in read:
+        if not name.endswith("key.bias"):
+            torch.testing.assert_close(read[name], computed[name], atol=2e-3, rtol=1e-2, msg=name)
+        if "embeddings" in name or "layer.0." in name:
+            assert torch.equal(read[name], start[name.rsplit(":", 1)[-1]])
+        elif "layer.1." in name and name.endswith("weight"):
+            assert not torch.equal(read[name], start[name.rsplit(":", 1)[-1]])
     assert not list((tmp_path / "read").glob("states-*"))

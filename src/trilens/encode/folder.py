@@ -2,7 +2,8 @@
 
 The graph takes `input_ids` and `attention_mask` (int64, texts × tokens) and has one output per head, named after it:
 `dense` is pooled float32 (texts × dim), of length 1 unless its description says otherwise, `multi` has a vector per token
-(texts × tokens × dim), `lexical` a weight ≥ 0 per token (texts × tokens).
+(texts × tokens × dim), `lexical` a weight ≥ 0 per token (texts × tokens). A multi head that is weighted has a further output,
+`multi_weights` (texts × tokens), by which the vectors of queries are multiplied and those of documents are not.
 
 The head `sparse` has a graph of its own, `sparse.onnx`, since it costs as much as a small model and most passes do not need
 it. From `states`, a further output of the first graph (texts × tokens × hidden), and `attention_mask` it makes `sparse`: a
@@ -26,6 +27,7 @@ TOKENIZER_FILE = "tokenizer.json"
 WEIGHT_FILES = ("model.int8.onnx", "model.onnx")
 SPARSE_FILE = "sparse.onnx"
 STATES = "states"
+QUERY_WEIGHTS = "multi_weights"
 QUERY_FOLDER = "query"
 
 Head = Literal["dense", "multi", "sparse", "lexical"]
@@ -51,6 +53,7 @@ class MultiHead(BaseModel):
     skip_first: bool = False  # of the special tokens only the opening ones, as BGE-M3 does
     # The last attended token, which closes the text, has the mean of all attended ones for its vector, as ColXTR does.
     closing_mean: bool = Field(default=False, validate_default=True)
+    weighted: bool = False  # a query's vectors are as long as their tokens are important; the graph says how long
 
     @field_validator("closing_mean")
     @classmethod
@@ -86,6 +89,7 @@ class SparseHead(BaseModel):
     shift: int = Field(ge=0)  # ids below it (special and unused tokens) are no dimensions
     top: int = Field(default=768, gt=0)  # how many of the highest weights are kept by default
     normalised: bool  # the graph gives the whole vector length 1, before any weight is left out
+    transform: bool = False  # a linear layer and GELU before the states meet the words; the graph does it
 
 
 class LexicalHead(BaseModel):

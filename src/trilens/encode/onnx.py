@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from trilens.encode.bag import BagEncoder
 from trilens.encode.encoder import Encoded, Progress
-from trilens.encode.folder import STATES, Head, ModelFolder
+from trilens.encode.folder import QUERY_WEIGHTS, STATES, Head, ModelFolder
 from trilens.encode.reading import Reading, ReadTokens, Rows, Side, require_texts
 from trilens.encode.terms import SparseMode, Terms
 from trilens.encode.tokens import Tokens
@@ -162,7 +162,7 @@ class _Loaded:
 
     def run(self, side: Side, rows: Rows, batch: NDArray[np.int64], heads: Sequence[Head]) -> dict[Head, NDArray[np.float32]]:
         """The outputs for one batch, padded to its longest text."""
-        return self._graphs[side].run(_inputs(rows, batch), heads)
+        return self._graphs[side].run(_inputs(rows, batch), heads, side)
 
     def states(self, rows: Rows) -> NDArray[np.float32]:
         """The states (tokens, hidden) of a single document."""
@@ -175,18 +175,22 @@ class _Graphs:
     def __init__(self, folder: ModelFolder, threads: int, alone: bool) -> None:
         self._config, self._threads, self._alone = folder.config, threads, alone
         self._weights, self._sparse = folder.weights, folder.sparse
+        self._weighted = folder.config.multi is not None and folder.config.multi.weighted
         self._lock = threading.Lock()
         self._opened: dict[Path, Run] = {}
 
-    def run(self, inputs: dict[str, NDArray[np.int64]], heads: Sequence[Head]) -> dict[Head, NDArray[np.float32]]:
-        """The outputs of the heads for a batch.
+    def run(self, inputs: dict[str, NDArray[np.int64]], heads: Sequence[Head], side: Side) -> dict[Head, NDArray[np.float32]]:
+        """The outputs of the heads for a batch; token vectors of queries by their weights, where the model gives any.
 
         Outputs that are not asked for are computed all the same: onnxruntime 1.31 has `only_execute_path_to_fetches` but
         runs every node with it too. The heads in the graph of the bundled model take less than 1 % of its time.
         """
         names = [STATES if head == "sparse" else head for head in heads]
-        outputs = self._open(self._weights)([*names], {**inputs})
-        found = dict(zip(heads, outputs, strict=True))
+        weighted = self._weighted and side == "query" and "multi" in heads
+        outputs = self._open(self._weights)([*names, *[QUERY_WEIGHTS] * weighted], {**inputs})
+        found = dict(zip(heads, outputs[: len(names)], strict=True))
+        if weighted:
+            found["multi"] = found["multi"] * outputs[-1][:, :, None]
         if "sparse" in found:
             mask = inputs["attention_mask"]
             (found["sparse"],) = self._open(self._sparse)(["sparse"], {STATES: found["sparse"], "attention_mask": mask})
@@ -205,6 +209,8 @@ class _Graphs:
                 outputs: dict[str, int | None] = {head: dim for head, dim in dims.items() if (head == "sparse") == ends}
                 if "sparse" in dims and not ends:
                     outputs[STATES] = None
+                if self._weighted and not ends:
+                    outputs[QUERY_WEIGHTS] = None
                 self._opened[file] = open_session(file, outputs, self._threads, self._alone)
             return self._opened[file]
 

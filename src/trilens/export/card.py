@@ -43,7 +43,8 @@ def _head(config: ModelConfig, head: Head, trained: bool) -> str:
     untrained = "" if trained else " **Untrained**: fitted to the calibration texts, a start and a floor for training."
     if head == "multi" and config.multi:
         length = ", of length 1" if config.multi.normalised else ""
-        return f"a vector of {config.multi.dim} dimensions per token{length}.{untrained}"
+        weights = "; those of queries by a weight for each token" if config.multi.weighted else ""
+        return f"a vector of {config.multi.dim} dimensions per token{length}{weights}.{untrained}"
     if head == "sparse" and config.sparse:
         return f"a weight for each of {config.sparse.dim:,} words of the vocabulary.{untrained}"
     return f"a weight for each of the text's own tokens.{untrained}"

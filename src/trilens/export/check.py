@@ -100,7 +100,7 @@ class Original:
         self._words: Floats = model.get_input_embeddings().weight.detach().numpy()
         tokens = Tokens(origin.source.tokenizer)
         self._heads, self._config, self._terms = origin.heads, config, Terms(tokens, config)
-        self._reading = Reading(tokens, config, side, fill=config.multi is not None)
+        self._side, self._reading = side, Reading(tokens, config, side, fill=config.multi is not None)
 
     def encode(self, texts: list[str], advance: Callable[[float], None]) -> dict[Head, Floats]:
         """What each head makes of the texts, as rows of vectors."""
@@ -146,7 +146,10 @@ class Original:
             vectors = tokens @ head.weight + (0 if head.bias is None else head.bias)
             if head.closing_mean:
                 vectors[rows.seen[at] - 1] = vectors[: rows.seen[at]].mean(axis=0)
-            found.append((unit(vectors) if head.normalised else vectors)[kept.row(at)])
+            vectors = unit(vectors) if head.normalised else vectors
+            if head.weigh is not None and self._side == "query":
+                vectors = vectors * np.logaddexp(0, tokens @ head.weigh.weight + head.weigh.bias)  # softplus
+            found.append(vectors[kept.row(at)])
         return np.concatenate(found)
 
     def _lexical(self, states: list[Floats], rows: Rows) -> Floats:
@@ -161,6 +164,9 @@ class Original:
         return np.stack([self._weights(tokens[:seen], head) for tokens, seen in zip(states, rows.seen, strict=True)])
 
     def _weights(self, tokens: Floats, head: Vocabulary) -> Floats:
+        if head.transform is not None:
+            linear = self._torch.from_numpy(tokens @ head.transform[0] + head.transform[1])
+            tokens = self._torch.nn.functional.gelu(linear).numpy()
         spread = np.sqrt(tokens.var(axis=1, keepdims=True) + head.epsilon)
         x = (tokens - tokens.mean(axis=1, keepdims=True)) / spread * head.scale + head.shift
         words = self._words[head.described.shift : head.described.shift + head.described.dim]

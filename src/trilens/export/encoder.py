@@ -7,10 +7,10 @@ import numpy as np
 import onnx
 from onnx import TensorProto
 
-from trilens.encode.folder import STATES
+from trilens.encode.folder import QUERY_WEIGHTS, STATES
 from trilens.export.backbone import Backbone
 from trilens.export.graph import floats, whole_numbers
-from trilens.export.heads import Heads, Lexical, Pooled, Projection
+from trilens.export.heads import Heads, PerToken, Pooled, Projection
 from trilens.export.layers import Layers, Precision
 from trilens.export.rounding import Range
 
@@ -37,8 +37,10 @@ class EncoderGraph(Layers):
         self._others: list[onnx.ValueInfoProto] = []
         if self.heads.multi is not None:
             self._others.append(self._project(self.heads.multi))
+            if self.heads.multi.weigh is not None:
+                self._others.append(self._weigh(self.heads.multi.weigh, QUERY_WEIGHTS, "Softplus"))
         if self.heads.lexical is not None:
-            self._others.append(self._weigh(self.heads.lexical))
+            self._others.append(self._weigh(self.heads.lexical, "lexical", "Relu"))
         if self.heads.sparse is not None:
             self.add("Identity", [self.states], STATES)
             self._others.append(floats(STATES, "texts", "tokens", self._dim))
@@ -111,10 +113,10 @@ class EncoderGraph(Layers):
         last = self.add("Unsqueeze", [last, third], f"{name}.last.column")
         return self.add("Where", [last, mean, vectors], name)
 
-    def _weigh(self, head: Lexical) -> onnx.ValueInfoProto:
-        """The `lexical` head: a weight per token, never below zero."""
-        product = self.add("MatMul", [self.states, self.constant("lexical.weight", head.weight, np.float32)], "lexical.xw")
-        linear = self.add("Add", [product, self.constant("lexical.bias", head.bias, np.float32)], "lexical.y")
-        column = self.add("Relu", [linear], "lexical.column")
-        self.add("Squeeze", [column, self.constant("last", [-1], np.int64)], "lexical")
-        return floats("lexical", "texts", "tokens")
+    def _weigh(self, layer: PerToken, name: str, activation: str) -> onnx.ValueInfoProto:
+        """A weight per token, never below zero: the `lexical` head, or the weights of a query's token vectors."""
+        product = self.add("MatMul", [self.states, self.constant(f"{name}.weight", layer.weight, np.float32)], f"{name}.xw")
+        linear = self.add("Add", [product, self.constant(f"{name}.bias", layer.bias, np.float32)], f"{name}.y")
+        column = self.add(activation, [linear], f"{name}.column")
+        self.add("Squeeze", [column, self.constant("last", [-1], np.int64)], name)
+        return floats(name, "texts", "tokens")

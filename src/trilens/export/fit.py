@@ -1,5 +1,6 @@
 """Untrained heads, fitted to the token states of texts: they let every lens run, and are what training has to beat."""
 
+import math
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
@@ -8,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trilens.encode.folder import ModelConfig, SparseHead
-from trilens.export.heads import Heads, Lexical, Projection, Vocabulary
+from trilens.export.heads import Heads, PerToken, Projection, Vocabulary
 from trilens.export.rounding import Floats
 from trilens.export.vocabulary import STATE_LEVELS
 
@@ -16,6 +17,7 @@ FIT_TOKENS = 2000
 CLIPS = (1.0, 0.8, 0.65, 0.5, 0.4, 0.3, 0.2)
 # Strength of the ridge, in units of the mean square of the states: there are more tokens than dimensions, but not many more.
 RIDGE = 0.01
+SOFTPLUS_ONE = math.log(math.e - 1)  # softplus of it is 1
 
 
 def fit_heads(
@@ -27,7 +29,9 @@ def fit_heads(
     """
     described, multi = config.multi, None
     if described is not None:
-        multi = Projection(principal(states, described.dim), described.normalised, None, described.closing_mean)
+        matrix = principal(states, described.dim)
+        weigh = alike(len(matrix)) if described.weighted else None
+        multi = Projection(matrix, described.normalised, None, described.closing_mean, weigh)
     return Heads(
         multi=multi,
         sparse=fit_vocabulary(config.sparse, states, words, epsilon) if config.sparse else None,
@@ -41,6 +45,11 @@ def principal(states: Iterable[Floats], dims: int) -> Floats:
     vectors = np.linalg.eigh(moments)[1][:, ::-1][:, :dims]
     signs = np.sign(vectors[np.abs(vectors).argmax(axis=0), np.arange(dims)])  # eigenvectors are known up to their sign
     return np.asarray(vectors * signs, np.float32)
+
+
+def alike(hidden: int) -> PerToken:
+    """Weights of 1 for all tokens of a query."""
+    return PerToken(np.zeros((hidden, 1), np.float32), np.array([SOFTPLUS_ONE], np.float32))
 
 
 def unit_length(rows: Floats) -> Floats:
@@ -65,8 +74,17 @@ def fit_vocabulary(described: SparseHead, states: list[Floats], words: Floats, e
 
 def clip_vocabulary(head: Vocabulary, states: list[Floats], words: Floats) -> Vocabulary:
     """A trained head with the cut that suits these states."""
-    rows = thin_rows(standardise(states, head.epsilon)) * head.scale + head.shift
+    rows = thin_rows(np.concatenate(states))
+    if head.transform is not None:
+        rows = gelu(rows @ head.transform[0] + head.transform[1])
+    rows = standardise([rows], head.epsilon) * head.scale + head.shift
     return replace(head, clip=choose_clip(rows, dimensions(head.described, words)))
+
+
+def gelu(rows: Floats) -> Floats:
+    """x · Φ(x), with the exact Φ."""
+    below = 0.5 + 0.5 * np.vectorize(math.erf)(rows / math.sqrt(2))
+    return np.asarray(rows * below, np.float32)
 
 
 def standardise(states: list[Floats], epsilon: float) -> Floats:
@@ -98,7 +116,7 @@ def choose_clip(rows: Floats, words: Floats) -> float:
     return min(tried)[1]
 
 
-def fit_lexical(states: list[Floats], ids: list[list[int]], special: set[int]) -> Lexical:
+def fit_lexical(states: list[Floats], ids: list[list[int]], special: set[int]) -> PerToken:
     """The linear layer that comes nearest to BM25's inverse document frequency of each token among the texts."""
     found = Counter(token for row in ids for token in set(row))
     every: NDArray[np.int64] = np.concatenate([np.array(row) for row in ids])
@@ -111,4 +129,4 @@ def fit_lexical(states: list[Floats], ids: list[list[int]], special: set[int]) -
     weight = np.linalg.solve(
         moments + RIDGE * np.trace(moments) / len(moments) * np.eye(len(moments)), rows.T @ (wanted - level)
     )
-    return Lexical(np.asarray(weight[:, None], np.float32), np.asarray([level - middle @ weight], np.float32))
+    return PerToken(np.asarray(weight[:, None], np.float32), np.asarray([level - middle @ weight], np.float32))

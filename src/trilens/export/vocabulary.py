@@ -46,16 +46,25 @@ class VocabularyGraph(Graph):
         return bytes(model.SerializeToString(deterministic=True))
 
     def states(self) -> str:
-        """The states after the head's layer normalisation; in 7 bits around zero where products have 8."""
+        """The states after the head's layers, in float32; in 7 bits around zero where products have 8."""
         scale = self.constant("scale", self.head.scale, np.float32)
         shift = self.constant("shift", self.head.shift, np.float32)
-        x = self.add("LayerNormalization", [STATES, scale, shift], "x", axis=-1, epsilon=self.head.epsilon)
+        x = self.add("LayerNormalization", [self.transformed(), scale, shift], "x", axis=-1, epsilon=self.head.epsilon)
         if self.precision != "int8":
             return x
         low, high = (self.constant(name, at, np.float32) for name, at in (("low", -self.head.clip), ("high", self.head.clip)))
         step = self.constant("x.scale", self.head.clip / STATE_LEVELS, np.float32)
         zero = self.constant("x.zero", STATE_LEVELS + 1, np.uint8)
         return self.add("QuantizeLinear", [self.add("Clip", [x, low, high], "clipped"), step, zero], "levels")
+
+    def transformed(self) -> str:
+        """The states after the head's linear layer and GELU, where it has them."""
+        if self.head.transform is None:
+            return STATES
+        weight, bias = self.head.transform
+        product = self.add("MatMul", [STATES, self.constant("transform.weight", weight, np.float32)], "transform.xw")
+        linear = self.add("Add", [product, self.constant("transform.bias", bias, np.float32)], "transform.y")
+        return self.add("Gelu", [linear], "transform")
 
     def attended(self, x: str) -> str:
         """Positions that are not attended to repeat the first one, so that they win nothing that it does not."""

@@ -17,6 +17,7 @@ from trilens.encode.folder import TOKENIZER_FILE, ModelDescription
 from trilens.encode.reading import Reading, Rows, Side, require_texts
 from trilens.encode.tokens import Tokens
 from trilens.errors import BadInput, BadModel
+from trilens.train.layers import upper_states
 
 SIDES: dict[str, Side] = {"query": "query", "document": "doc"}
 """The tasks of sentence-transformers, and what we call them."""
@@ -87,10 +88,10 @@ class Backbone(Transformer):
         task: str | None = None,
         max_length: int | None = None,
         **_: Any,
-    ) -> dict[str, Tensor]:
+    ) -> dict[str, Any]:
         """`input_ids`, `attention_mask`, and which tokens are `kept` by the multi head and `own`, the text's own.
 
-        All are (texts, tokens), padded to the longest text.
+        All are (texts, tokens), padded to the longest text. And `task`, since heads may treat queries in another way.
         """
         require_texts(inputs)
         if task not in SIDES:
@@ -101,7 +102,7 @@ class Backbone(Transformer):
         if prompt:
             raise BadInput(f"prompt is {prompt!r}; expected none: the prefixes of a model are those of its description")
         reading = self.reading(SIDES[task], fill=True, max_tokens=max_length)
-        return self.features(reading, reading.read(list(inputs)))
+        return {**self.features(reading, reading.read(list(inputs))), "task": task}
 
     def features(self, reading: Reading, rows: Rows) -> dict[str, Tensor]:
         """What `preprocess` gives, for texts that have been read."""
@@ -132,10 +133,16 @@ class Backbone(Transformer):
 
     def forward(self, features: dict[str, Any], **_: Any) -> dict[str, Any]:
         """Adds `token_embeddings` (texts, tokens, hidden), unless they are given, and, for heads that are tied to them,
-        `word_embeddings`."""
-        if "token_embeddings" not in features:
-            found = self.model(input_ids=features["input_ids"], attention_mask=features["attention_mask"])
-            features["token_embeddings"] = found.last_hidden_state
+        `word_embeddings`.
+
+        Where `lower_states` are given, those after the first `lower_layers` layers, only the layers above are run.
+        """
+        inputs = {name: features[name] for name in ("input_ids", "attention_mask")}
+        if "lower_states" in features:
+            states = upper_states(self.model, inputs, features["lower_states"], features["lower_layers"])
+            features["token_embeddings"] = states
+        elif "token_embeddings" not in features:
+            features["token_embeddings"] = self.model(**inputs).last_hidden_state
         features["word_embeddings"] = self.model.get_input_embeddings().weight
         return features
 

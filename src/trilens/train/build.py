@@ -1,5 +1,6 @@
 """`build_model`: a trainable model from any Hugging Face encoder, with heads that start sensibly."""
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -16,6 +17,7 @@ from trilens.encode.terms import Terms
 from trilens.encode.tokens import Tokens
 from trilens.errors import BadInput, BadModel
 from trilens.train.backbone import Backbone
+from trilens.train.heads import SparseHead
 from trilens.train.model import Heads, Stack, assemble, biased, stacks_of
 
 Towers = Literal["shared", "separate"]
@@ -29,6 +31,9 @@ SPARSE_TOP = 768
 SAMPLE_TEXTS, SAMPLE_TOKENS, SAMPLE_WORDS = 32, 14, 4096
 # All tokens have about this weight at first: a ReLU that starts below zero gets no gradient.
 LEXICAL_BIAS, LEXICAL_SPREAD = 0.1, 0.02
+SOFTPLUS_ONE = math.log(math.e - 1)  # softplus of it is 1
+# Deviation of what a GELU is first given: small enough for it to be nearly linear, so that the transform changes little.
+TRANSFORM_SPREAD = 0.3
 
 
 def build_model(
@@ -72,7 +77,9 @@ def _with_heads(stack: Stack, heads: Sequence[Head], changes: Mapping[str, Any],
     require_readable(stack.backbone, description)
     made = Heads(description, old.hidden, biased(old.state_dict()))
     start_heads(made, stack.backbone, Generator().manual_seed(seed))
-    made.load_state_dict(old.state_dict(), strict=False)
+    lost = made.load_state_dict(old.state_dict(), strict=False).unexpected_keys
+    if lost:
+        raise BadInput(f"the heads have trained {', '.join(lost)}, which the description leaves out; expected a place for each")
     return Stack(stack.backbone, made)
 
 
@@ -171,7 +178,8 @@ def start_heads(heads: Heads, backbone: Backbone, generator: Generator) -> None:
 
     The projection of token vectors keeps as many directions as it can. The products of the sparse head have mean 0, since
     what all states have in common would make the same words active everywhere, and deviation 1, since elu(x) + 1 tells
-    values below -3 no longer apart.
+    values below -3 no longer apart. Its transform begins as next to none: states of trained encoders lie near the embeddings of
+    their own words already, nearer than a regression on texts of random words brings them. Tokens of queries weigh 1.
     """
     with torch.no_grad():
         for linear in (heads.multi and heads.multi.linear, heads.dense and heads.dense.linear):
@@ -179,18 +187,30 @@ def start_heads(heads: Heads, backbone: Backbone, generator: Generator) -> None:
                 nn.init.orthogonal_(linear.weight, generator=generator)
                 if linear.bias is not None:
                     linear.bias.zero_()
+        if heads.multi is not None and heads.multi.weigh is not None:
+            heads.multi.weigh.weight.zero_()
+            heads.multi.weigh.bias.fill_(SOFTPLUS_ONE)
         if heads.lexical is not None:
             scale = LEXICAL_SPREAD / heads.hidden**0.5
             heads.lexical.linear.weight.normal_(0, scale, generator=generator)
             heads.lexical.linear.bias.fill_(LEXICAL_BIAS)
         if heads.sparse is not None:
-            states = nn.functional.layer_norm(sample_states(backbone, heads.sparse.shift, generator), (heads.hidden,))
             words = backbone.model.get_input_embeddings().weight[heads.sparse.shift :]
-            words = words[torch.randperm(len(words), generator=generator)[:SAMPLE_WORDS]]
-            mean = states.mean(0)
-            gain = 1 / ((states - mean) @ words.T).std().clamp(min=1e-6)
-            heads.sparse.norm.weight.fill_(gain)
-            heads.sparse.norm.bias.copy_(-mean * gain)
+            start_sparse(heads.sparse, sample_states(backbone, heads.sparse.shift, generator), words, generator)
+
+
+def start_sparse(head: SparseHead, states: Tensor, words: Tensor, generator: Generator) -> None:
+    """See `start_heads`; `states` (tokens, hidden) of some texts, `words` (words, hidden) the embeddings."""
+    if head.transform is not None:
+        nn.init.eye_(head.transform.weight).mul_(TRANSFORM_SPREAD / states.std().clamp(min=1e-6))
+        head.transform.bias.zero_()
+        states = nn.functional.gelu(head.transform(states))
+    states = nn.functional.layer_norm(states, states.shape[1:])
+    words = words[torch.randperm(len(words), generator=generator)[:SAMPLE_WORDS]]
+    mean = states.mean(0)
+    gain = 1 / ((states - mean) @ words.T).std().clamp(min=1e-6)
+    head.norm.weight.fill_(gain)
+    head.norm.bias.copy_(-mean * gain)
 
 
 def sample_states(backbone: Backbone, shift: int, generator: Generator) -> Tensor:

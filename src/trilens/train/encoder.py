@@ -107,17 +107,20 @@ class TorchEncoder:
                 rows = reading.read(list(texts[start:stop]))
                 window = Window(rows, reading, self._terms[side], dims, self._mode, dense[start:stop])
                 for batch in batches_by_length([len(row) for row in rows.ids], size, BATCH_WEIGHTS // dims.get("sparse", 1)):
-                    window.place(batch, run(stack, rows, batch, heads))
+                    window.place(batch, run(stack, rows, batch, heads, side))
                     progress(len(batch))
                 parts.append(window.encoded())
         return join_windows(parts, dims, dense)
 
 
-def run(stack: Stack, rows: Rows, batch: NDArray[np.int64], heads: Sequence[Head]) -> dict[Head, NDArray[np.float32]]:
+def run(
+    stack: Stack, rows: Rows, batch: NDArray[np.int64], heads: Sequence[Head], side: Side
+) -> dict[Head, NDArray[np.float32]]:
     """What the heads give for one batch, padded to its longest text."""
     device = next(stack.backbone.parameters()).device
-    features = {name: tensor.to(device) for name, tensor in stack.backbone.padded(rows, batch).items()}
-    features["kept"] = torch.ones_like(features["input_ids"], dtype=torch.bool)  # which are kept is the window's business
+    padded = {name: tensor.to(device) for name, tensor in stack.backbone.padded(rows, batch).items()}
+    kept = torch.ones_like(padded["input_ids"], dtype=torch.bool)  # which are kept is the window's business
+    features = {**padded, "kept": kept, "task": TASKS[side]}
     found = stack.heads.outputs(stack.backbone(features), heads)
     return {head: output.float().cpu().numpy() for head, output in found.items()}
 

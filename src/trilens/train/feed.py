@@ -159,7 +159,7 @@ def reader(model: SentenceTransformer) -> Read:
     stacks = stacks_of(model)
 
     def read(texts: list[str], *, task: str) -> dict[str, Any]:
-        return {**stacks[task].backbone.preprocess(texts, task=task), "task": task}
+        return stacks[task].backbone.preprocess(texts, task=task)
 
     return read
 

@@ -4,7 +4,7 @@ from typing import Literal
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import elu, normalize
+from torch.nn.functional import elu, gelu, normalize, softplus
 
 from trilens.errors import BadInput
 from trilens.train.vocabulary import best_products
@@ -62,11 +62,13 @@ class SparseHead(nn.Module):
     """VDR: a weight above 0 for every word of the vocabulary, elu(x) + 1 of its best product with a state.
 
     The words are the backbone's own input embeddings, given at each call so that they stay tied; ids below `shift` (special and
-    unused tokens) are no dimensions. Positions that are not attended to have no part in the maximum.
+    unused tokens) are no dimensions. Positions that are not attended to have no part in the maximum. `transform` puts a linear
+    layer and GELU before the states are normalised, as the heads of masked-language models have them.
     """
 
-    def __init__(self, hidden: int, shift: int = 999, normalised: bool = False) -> None:
+    def __init__(self, hidden: int, shift: int = 999, normalised: bool = False, transform: bool = False) -> None:
         super().__init__()
+        self.transform = nn.Linear(hidden, hidden) if transform else None
         self.norm = nn.LayerNorm(hidden)
         self.shift = shift
         self.normalised = normalised
@@ -77,6 +79,8 @@ class SparseHead(nn.Module):
             raise BadInput(
                 f"shift is {self.shift}; expected less than the {len(embeddings)} words of the backbone, and not below 0"
             )
+        if self.transform is not None:
+            states = gelu(self.transform(states))
         # elu + 1 grows with its argument, so the maximum may come first.
         weights = elu(best_products(self.norm(states), embeddings[self.shift :], mask)) + 1
         return normalize(weights, dim=-1) if self.normalised else weights
@@ -87,16 +91,29 @@ class MultiHead(nn.Module):
 
     `closing_mean`: the last position of `mask` has the mean over the mask for its vector, as in ColXTR. PrimeQA divides by the
     padded length instead, which makes a vector depend on what its text was batched with.
+    `weighted`: the vectors of queries are multiplied by softplus(⟨w, state⟩ + b), so that tokens which say more count more.
     """
 
-    def __init__(self, hidden: int, dim: int, normalised: bool = True, bias: bool = False, closing_mean: bool = False) -> None:
+    def __init__(
+        self,
+        hidden: int,
+        dim: int,
+        normalised: bool = True,
+        bias: bool = False,
+        closing_mean: bool = False,
+        weighted: bool = False,
+    ) -> None:
         super().__init__()
         self.linear = nn.Linear(hidden, dim, bias=bias)
         self.normalised = normalised
         self.closing_mean = closing_mean
+        self.weigh = nn.Linear(hidden, 1) if weighted else None
 
-    def forward(self, states: Tensor, kept: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Float (texts, tokens, dim); tokens that are not `kept` are zero vectors. `mask` is needed for the closing mean."""
+    def forward(self, states: Tensor, kept: Tensor, mask: Tensor | None = None, *, queries: bool = False) -> Tensor:
+        """Float (texts, tokens, dim); tokens that are not `kept` are zero vectors. `mask` is needed for the closing mean.
+
+        `queries` says that the texts are queries, which matters to a weighted head only.
+        """
         vectors = self.linear(states)
         if self.closing_mean:
             if mask is None:
@@ -104,6 +121,10 @@ class MultiHead(nn.Module):
             vectors = torch.where(_last(mask)[:, :, None], _mean(vectors, mask)[:, None], vectors)
         if self.normalised:
             vectors = normalize(vectors, dim=-1)
+        if self.weigh is not None:
+            weights = softplus(self.weigh(states))
+            # Docs get 1 and a gradient of 0, not none: processes wait for a gradient of each parameter before they go on.
+            vectors = vectors * torch.where(torch.full_like(weights, queries, dtype=torch.bool), weights, 1)
         return vectors * kept[:, :, None].to(vectors.dtype)
 
 

@@ -4,8 +4,8 @@
 take. Both towers of a model may be one stack of the two, or there is a stack for queries and one for documents (a `Router`).
 
 On disk: the backbone as Hugging Face keeps it, with `tokenizer.json`; in `1_Heads`, `config.json` with the description and
-`model.safetensors` with `multi.linear`, `sparse.norm`, `lexical.linear` and, where the description has a projection,
-`dense.linear`. A router has a folder for each module of each stack.
+`model.safetensors` with `multi.linear`, `sparse.norm`, `lexical.linear` and, where the description says so, `dense.linear` (a
+projection), `multi.weigh` (weighted queries) and `sparse.transform`. A router has a folder for each module of each stack.
 """
 
 import json
@@ -50,20 +50,22 @@ class Heads(Module):
         multi, sparse, biased = description.multi, description.sparse, set(biases)
         self.dense = dense_head(description, hidden, "dense" in biased) if "dense" in description.heads else None
         self.multi = (
-            MultiHead(hidden, multi.dim, multi.normalised, "multi" in biased, multi.closing_mean) if multi is not None else None
+            MultiHead(hidden, multi.dim, multi.normalised, "multi" in biased, multi.closing_mean, multi.weighted)
+            if multi is not None
+            else None
         )
-        self.sparse = SparseHead(hidden, sparse.shift, sparse.normalised) if sparse is not None else None
+        self.sparse = SparseHead(hidden, sparse.shift, sparse.normalised, sparse.transform) if sparse is not None else None
         self.lexical = LexicalHead(hidden) if description.lexical is not None else None
 
     def outputs(self, features: Mapping[str, Any], wanted: Iterable[Head]) -> dict[Head, Tensor]:
-        """What the graphs of a model folder give: dense (texts, dim), multi (texts, tokens, dim), lexical (texts, tokens) and
+        """What a model folder gives: dense (texts, dim), multi (texts, tokens, dim), lexical (texts, tokens) and
         sparse (texts, words)."""
         states, mask, found = features["token_embeddings"], features["attention_mask"], dict[Head, Tensor]()
         for head in wanted:
             if head == "dense" and self.dense is not None:
                 found[head] = self.dense(states, mask)
             elif head == "multi" and self.multi is not None:
-                found[head] = self.multi(states, features["kept"], mask)
+                found[head] = self.multi(states, features["kept"], mask, queries=self._of_queries(features))
             elif head == "lexical" and self.lexical is not None:
                 found[head] = self.lexical(states)
             elif head == "sparse" and self.sparse is not None:
@@ -90,6 +92,12 @@ class Heads(Module):
             features["bags"] = bags_of_tokens(ids, own, sparse.dim, sparse.shift, sparse.normalised)
         features.pop("word_embeddings", None)
         return features
+
+    def _of_queries(self, features: Mapping[str, Any]) -> bool:
+        task = features.get("task")
+        if task is None and self.multi is not None and self.multi.weigh is not None:
+            raise BadInput("the batch has no task, and queries are weighted; expected 'query' or 'document'")
+        return bool(task == "query")
 
     def _words(self, embeddings: Tensor) -> Tensor:
         """The embeddings of words; T5 has a few more than its tokenizer has tokens."""

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Annotated, Literal
 
 import torch
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 from torch import Tensor, nn
 
 from trilens.encode.folder import Head
@@ -16,7 +16,7 @@ from trilens.errors import BadInput
 from trilens.train.cached import Features, cached_loss, encode
 from trilens.train.collapse import CollapseMonitor
 from trilens.train.gather import Gather, joined
-from trilens.train.losses import contrastive, distillation, late, m3, vdr
+from trilens.train.losses import contrastive, distillation, ensemble, late, m3, vdr
 from trilens.train.losses.xtr import xtr as xtr_score
 
 VECTORS: dict[Head, str] = {"dense": "sentence_embedding", "lexical": "lexical", "sparse": "sparse", "multi": "multi"}
@@ -34,6 +34,11 @@ class Objective(BaseModel):
     def heads(self) -> frozenset[Head]:
         """The heads that it needs."""
         raise NotImplementedError
+
+    @property
+    def trained(self) -> frozenset[Head]:
+        """The heads that learn from it."""
+        return self.heads
 
     @property
     def needs_teacher(self) -> bool:
@@ -150,6 +155,46 @@ class M3(Objective):
         )
 
 
+class Ensemble(Objective):
+    """Heads learn from the weighted sum of heads' standard scores, after the step `after`: see `losses/ensemble.py`."""
+
+    kind: Literal["ensemble"]
+    teachers: dict[Head, Annotated[float, Field(gt=0)]] = Field(min_length=1)
+    students: list[Head] = Field(min_length=1)
+    temperature: float = Field(default=1.0, gt=0)
+    after: int = Field(default=0, ge=0)
+
+    @field_validator("students")
+    @classmethod
+    def _each_once(cls, students: list[Head]) -> list[Head]:
+        if len(set(students)) < len(students):
+            raise ValueError(f"is {students}; expected each head once")
+        return students
+
+    @property
+    def heads(self) -> frozenset[Head]:
+        """See `Objective`."""
+        return frozenset({*self.teachers, *self.students})
+
+    @property
+    def trained(self) -> frozenset[Head]:
+        """See `Objective`."""
+        return frozenset(self.students)
+
+    def loss(self, queries: Features, docs: Features, teacher: Tensor | None, step: int, gather: Gather) -> Tensor:
+        """See `Objective`."""
+        found = ensemble.ensemble(
+            _any_heads(queries),
+            _any_heads(docs),
+            teachers=self.teachers,
+            students=self.students,
+            temperature=self.temperature,
+            gather=gather,
+        )
+        # A gradient of 0, not none: processes wait for a gradient of each parameter before they go on.
+        return found if m3.distils(step, self.after) else 0 * found
+
+
 class Distillation(Objective):
     """A teacher's scores of each group: KL divergence of softmaxes, or squared error of margins.
 
@@ -183,7 +228,7 @@ class Distillation(Objective):
         return distillation.kl_distillation(student, self.scale * teacher, temperature=self.temperature, gather=gather)
 
 
-AnyObjective = Annotated[InfoNce | Vdr | Late | M3 | Distillation, Field(discriminator="kind")]
+AnyObjective = Annotated[InfoNce | Vdr | Late | M3 | Ensemble | Distillation, Field(discriminator="kind")]
 
 
 class Objectives(nn.Module):
@@ -203,8 +248,13 @@ class Objectives(nn.Module):
 
     @property
     def heads(self) -> frozenset[Head]:
-        """All heads that are trained."""
+        """All heads that are computed."""
         return frozenset().union(*(objective.heads for objective in self.objectives))
+
+    @property
+    def trained(self) -> frozenset[Head]:
+        """All heads that are trained."""
+        return frozenset().union(*(objective.trained for objective in self.objectives))
 
     @property
     def names(self) -> list[str]:
@@ -248,6 +298,10 @@ def own_scores(head: Head, queries: Features, docs: Features) -> Tensor:
     if head == "multi":
         return late.own_maxsim(queries["multi"], docs["multi"], queries["multi_mask"], docs["multi_mask"])
     return torch.einsum("qd,qgd->qg", queries[VECTORS[head]], docs[VECTORS[head]])
+
+
+def _any_heads(side: Features) -> ensemble.Heads:
+    return ensemble.Heads(**{head: side.get(name) for head, name in VECTORS.items()}, mask=side.get("multi_mask"))
 
 
 def _three_heads(side: Features) -> m3.Heads:

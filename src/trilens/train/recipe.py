@@ -41,6 +41,7 @@ class ModelPart(Part):
     freeze_embeddings: bool = False
     freeze_layers: int = Field(default=0, ge=0)  # from the first on
     freeze: bool = False  # the whole backbone: only heads are trained, from states that are computed once
+    cache_states: bool = False  # compute the states after the frozen layers once, and train only what is above them
     gradient_checkpointing: bool = False
     licence: str | None = None
     source: str | None = None
@@ -49,6 +50,14 @@ class ModelPart(Part):
     def _one_start(self) -> "ModelPart":
         if (self.backbone is None) == (self.checkpoint is None):
             raise ValueError("give either backbone or checkpoint")
+        return self
+
+    @model_validator(mode="after")
+    def _states_stay(self) -> "ModelPart":
+        if self.cache_states and not (self.freeze_embeddings and self.freeze_layers):
+            raise ValueError(
+                "cache_states keeps states that training must not change; give freeze_embeddings and freeze_layers"
+            )
         return self
 
     @property
@@ -152,9 +161,11 @@ class Recipe(Part):
     def _fits_together(self) -> "Recipe":
         if bool(self.objectives) == (self.retromae is not None):
             raise ValueError("give either objectives or retromae")
+        if self.retromae is not None and self.model.cache_states:
+            raise ValueError("retromae hides other words in every round; expected no model.cache_states")
         for objective in self.objectives:
             if lacking := sorted(objective.heads - set(self.model.heads)):
-                raise ValueError(f"the objective {objective.kind!r} trains {lacking}; expected them among model.heads")
+                raise ValueError(f"the objective {objective.kind!r} needs {lacking}; expected them among model.heads")
         if self.dev.every and self.run.save_every % self.dev.every:
             raise ValueError(f"run.save_every is {self.run.save_every}; expected a multiple of dev.every, {self.dev.every}")
         return self

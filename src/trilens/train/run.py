@@ -46,7 +46,7 @@ from trilens.train.model import description_of, stacks_of
 from trilens.train.negatives.drawing import FromBags, FromTable
 from trilens.train.objectives import Objectives
 from trilens.train.pretraining import RetroMaeLoss, TextFeed
-from trilens.train.recipe import NegativesPart, Recipe, as_yaml
+from trilens.train.recipe import ModelPart, NegativesPart, Recipe, as_yaml
 from trilens.train.states import StateCache
 from trilens.train.teacher import make_teacher
 from trilens.train.trainer import Log, Measure, StopOnNan, Trainer
@@ -168,7 +168,7 @@ def _trainer(
     sizes = {"size": recipe.batch.sizes} if recipe.batch.sizes else {"size": recipe.batch.size, "borders": recipe.batch.buckets}
     if recipe.retromae is not None:
         stack = stacks_of(model)["document"]
-        train_only(model, ())
+        train_only(model, (), ())
         loss: nn.Module = RetroMaeLoss(model, stack.backbone.model)
         longest, count = description_of(model).max_doc_tokens, data.examples.passage_count
         feed: Feed | TextFeed = TextFeed(
@@ -179,11 +179,11 @@ def _trainer(
         )
     else:
         loss = Objectives(model, recipe.objectives, recipe.batch.sub_batch)
-        train_only(model, sorted(loss.heads))
+        train_only(model, sorted(loss.trained), sorted(loss.heads))
         negatives = _negatives(recipe, model, data.examples)
         if recipe.negatives.source == "refresh":
             callbacks.append(Refresh(negatives, TorchEncoder(model), recipe.negatives))
-        read = cached_states(model, data.examples, Path(arguments.output_dir)) if recipe.model.freeze else reader(model)
+        read = _reader(recipe.model, model, data.examples, Path(arguments.output_dir))
         feed = Feed(data.examples, read, negatives, recipe.negatives.count, run.seed, make_teacher(recipe.teacher))
         lengths, count = _lengths(data.examples, model), len(data.examples)
         plan = KeyBatches(data.order, lengths, data.examples.groups(), batches, arguments.world_size, run.seed, **sizes)
@@ -191,18 +191,20 @@ def _trainer(
     return Trainer(model, arguments, loss, feed, plan, keys, evaluator=measure, callbacks=callbacks)
 
 
-def train_only(model: SentenceTransformer, heads: Sequence[Head]) -> None:
-    """Compute and train these heads; the others stay as they are."""
+def train_only(model: SentenceTransformer, heads: Sequence[Head], computed: Sequence[Head]) -> None:
+    """Train these heads; the others stay as they are, and those that are not `computed` cost nothing."""
     for stack in stacks_of(model).values():
-        stack.heads.wanted = tuple(heads)
+        stack.heads.wanted = tuple(computed)
         for head in stack.heads.description.heads:
             getattr(stack.heads, head).requires_grad_(head in heads)
 
 
-def cached_states(model: SentenceTransformer, examples: Examples, folder: Path) -> Read:
-    """Reads texts with their states, which are computed here and now."""
+def _reader(part: ModelPart, model: SentenceTransformer, examples: Examples, folder: Path) -> Read:
+    """Reads texts, with the states that training leaves as they are; those are computed here and now."""
+    if not part.freeze and not part.cache_states:
+        return reader(model)
     rank = os.environ.get("RANK", "0")  # each process has its own
-    cache = StateCache(model, folder / f"states-{rank}")
+    cache = StateCache(model, folder / f"states-{rank}", None if part.freeze else part.freeze_layers)
     cache.add("query", (examples.query(at) for at in range(len(examples))))
     cache.add("document", (examples.passage(number) for number in range(examples.passage_count)))
     return cache
@@ -252,7 +254,7 @@ def _arguments(recipe: Recipe, folder: Path, primary: str, measure_first: bool) 
         raise BadInput("run.precision is 'float16', but there is no GPU; expected 'auto', 'float32' or 'bfloat16'")
     measured = recipe.dev.every is not None
     heads = "|".join(head for head in recipe.model.heads if head != "dense")
-    rates = {rf"({heads})\.(linear|norm)\.": run.head_learning_rate} if heads and run.head_learning_rate else {}
+    rates = {rf"({heads})\.(linear|norm|weigh|transform)\.": run.head_learning_rate} if heads and run.head_learning_rate else {}
     return SentenceTransformerTrainingArguments(
         output_dir=str(folder),
         max_steps=run.steps,

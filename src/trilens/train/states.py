@@ -1,7 +1,8 @@
-"""Token states of a frozen backbone, computed once: a run that trains heads alone reads them instead of computing them again.
+"""Token states after frozen layers, computed once: a run that trains heads alone, or the layers above, reads them instead of
+computing them again.
 
-Dropout is off, since the same states serve every round. They are kept in 16 bits, in a file that the run leaves behind only
-while it lasts.
+Dropout is off below, since the same states serve every round. They are kept in 16 bits, in a file that the run leaves behind
+only while it lasts.
 """
 
 from collections.abc import Callable, Iterable
@@ -12,12 +13,15 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from sentence_transformers import SentenceTransformer
+from torch import Tensor
 
 from trilens.encode.onnx import batches_by_length
+from trilens.errors import BadInput
 from trilens.represent.ragged import offsets_of
 from trilens.train.backbone import SIDES
 from trilens.train.encoder import BATCH_TOKENS, BATCH_TOKENS_ELSEWHERE, at_rest
 from trilens.train.feed import reader
+from trilens.train.layers import lower_states
 from trilens.train.model import Stack, stacks_of
 
 WINDOW = 4096  # texts read at a time
@@ -27,8 +31,9 @@ NO_LIMIT = 1 << 30
 class StateCache:
     """Reads texts as `Backbone.preprocess` does, with their states beside their tokens."""
 
-    def __init__(self, model: SentenceTransformer, folder: Path) -> None:
-        """`folder` is where the states are kept."""
+    def __init__(self, model: SentenceTransformer, folder: Path, layers: int | None = None) -> None:
+        """`folder` is where the states are kept: those after the first `layers` layers (None: of the whole backbone)."""
+        self._layers = layers
         self._stacks, self._read = stacks_of(model), reader(model)
         self._model, self._folder = model, folder
         self._places: dict[str, dict[str, int]] = {}
@@ -62,10 +67,20 @@ class StateCache:
         size = BATCH_TOKENS.get(device.type, BATCH_TOKENS_ELSEWHERE)
         for batch in batches_by_length([len(ids) for ids in rows.ids], size, NO_LIMIT):
             features = {name: tensor.to(device) for name, tensor in stack.backbone.padded(rows, batch).items()}
-            found = stack.backbone(features)["token_embeddings"].to(torch.float16).cpu().numpy()
+            found = self._compute(stack, features).to(torch.float16).cpu().numpy()
+            if not np.isfinite(found).all():
+                raise BadInput(
+                    "some states are too large for 16 bits; expected up to 65,504: leave out freeze and cache_states"
+                )
             for place, at in enumerate(batch):
                 states[starts[at] : starts[at + 1]] = found[place, : len(rows.ids[at])]
             progress(len(batch))
+
+    def _compute(self, stack: Stack, features: dict[str, Tensor]) -> Tensor:
+        if self._layers is not None:
+            return lower_states(stack.backbone.model, features, self._layers)
+        states: Tensor = stack.backbone(features)["token_embeddings"]
+        return states
 
     def __call__(self, texts: list[str], *, task: str) -> dict[str, Any]:
         """See `feed.Read`."""
@@ -75,4 +90,6 @@ class StateCache:
             place = self._places[task][text]
             first, last = self._offsets[task][place : place + 2]
             states[at, : last - first] = torch.from_numpy(self._states[task][first:last].astype(np.float32))
-        return {**features, "token_embeddings": states}
+        if self._layers is None:
+            return {**features, "token_embeddings": states}
+        return {**features, "lower_states": states, "lower_layers": self._layers}
