@@ -13,7 +13,7 @@ from trilens.kernels.topk import offer_block
 from trilens.represent import Dense, Multi, Sparse
 
 BLOCK_ROWS = 8192
-FEW_QUERIES = 8  # for so few, BLAS takes longer to wake its threads than to multiply, above all on a busy machine
+FEW_PRODUCTS = 1 << 16  # for so few, BLAS takes longer to wake its threads than to multiply, above all on a busy machine
 FEW = 0.1  # below this share of allowed rows, gathering them is cheaper than scoring all
 
 
@@ -28,7 +28,7 @@ def offer_dense(queries: Dense, docs: Dense, heaps: Heaps, first_row: int = 0, a
         vectors = docs.vectors[chosen] if few else docs.vectors[span]
         if allowed is not None:
             chosen = np.where(allowed[chosen], chosen, -1)
-        if len(queries) <= FEW_QUERIES:
+        if len(queries) * len(vectors) <= FEW_PRODUCTS:
             rough = np.empty((len(queries), len(vectors)), np.float32)
             rough_products(queries.vectors, vectors, rough)
         else:

@@ -11,7 +11,7 @@ from trilens.represent import Multi, Sparse
 from trilens.serve.http import messages
 from trilens.serve.http.failures import Refused
 from trilens.serve.http.served import ServedCollection
-from trilens.serve.http.service import Served, Service, collection_of, may_read
+from trilens.serve.http.service import Served, Service, may_read
 from trilens.text.document import require_utf8
 
 router = APIRouter(tags=["encode"], dependencies=[Depends(may_read)])
@@ -38,7 +38,7 @@ async def encode(asked: messages.EncodeAsked, service: Served) -> messages.Encod
 
 def _with_model(service: Service, name: str | None) -> ServedCollection:
     if name is not None:
-        return collection_of(name, service)
+        return service.collection(name)
     found = next((served for served in service.collections.values() if served.has_model), None)
     if found is None:
         raise Refused(400, "none of the collections has a model; serve one with a lens other than bm25")

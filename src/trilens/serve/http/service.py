@@ -38,13 +38,22 @@ class Service:
             raise Refused(403, "this key may read only; a write key is needed")
         raise Refused(401, "this key is not known; send another one as `Authorization: Bearer KEY`", ASK)
 
+    def collection(self, name: str) -> ServedCollection:
+        """The collection of a name."""
+        if name not in self.collections:
+            raise Refused(404, f"there is no collection {name!r}; expected one of {', '.join(self.collections)}")
+        return self.collections[name]
+
     def close(self) -> None:
         """Finish what waits."""
         for served in self.collections.values():
             served.close()
 
 
-def of_request(request: Request) -> Service:
+# What every request depends on is async, so that it is done at once: other functions wait for a thread of a pool.
+
+
+async def of_request(request: Request) -> Service:
     """The service that a request was made to."""
     service = request.app.state.service
     assert isinstance(service, Service)
@@ -65,11 +74,9 @@ async def may_write(service: Served, credentials: Credentials) -> None:
     service.require("write", credentials.credentials if credentials else None)
 
 
-def collection_of(name: str, service: Served) -> ServedCollection:
+async def collection_of(name: str, service: Served) -> ServedCollection:
     """The collection that an address names."""
-    if name not in service.collections:
-        raise Refused(404, f"there is no collection {name!r}; expected one of {', '.join(service.collections)}")
-    return service.collections[name]
+    return service.collection(name)
 
 
 Named = Annotated[ServedCollection, Depends(collection_of)]

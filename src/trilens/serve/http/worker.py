@@ -16,8 +16,8 @@ from typing import Any, Generic, TypeVar
 from trilens.errors import TrilensError
 from trilens.serve.http.failures import Refused
 
-MOST_AT_ONCE = 64  # queries of a batch
-SHARE = 16  # of one request
+MOST_AT_ONCE = 16  # queries of a batch: more gain nothing, and all who wait would wait for each other
+SHARE = 8  # of one request
 
 Answer = TypeVar("Answer")
 Result = TypeVar("Result")
