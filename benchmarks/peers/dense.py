@@ -17,10 +17,10 @@ from typing import Any, Protocol, cast
 
 import numpy as np
 
-from benchmarks.peers.protocol import Floats, K, Params, measure, peak_mb, say
+from benchmarks.peers.protocol import Floats, K, Params, Searching, measure, peak_mb, say
 
 
-class Contender(Protocol):
+class Contender(Searching, Protocol):
     """One system, imported when it is made. Only `build` and `search` are timed."""
 
     version: str
@@ -33,12 +33,6 @@ class Contender(Protocol):
 
     def prepare(self, query: Floats) -> Any:
         """The query in the form that `search` takes."""
-
-    def search(self, query: Any, params: Params) -> Any:
-        """The best K documents."""
-
-    def ids(self, answer: Any) -> list[int]:
-        """The positions of the found documents, best first."""
 
 
 class Trilens:
@@ -155,8 +149,7 @@ def main() -> None:
     contender.open(options.index)
     queries = [contender.prepare(query) for query in np.load(options.vectors / "queries.npy")[: options.queries]]
     for params in options.settings:
-        # `measure` asks for no more of a contender than searching and telling what was found.
-        say({**measure(cast(Any, contender), queries, params, options.repeats), "peak_mb": round(peak_mb())})
+        say({**measure(contender, queries, params, options.repeats), "peak_mb": round(peak_mb())})
 
 
 if __name__ == "__main__":

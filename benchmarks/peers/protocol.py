@@ -27,7 +27,17 @@ Floats = NDArray[np.float32]
 Params = dict[str, Any]
 
 
-class Contender(Protocol):
+class Searching(Protocol):
+    """An index that is ready to be searched."""
+
+    def search(self, query: Any, params: Params) -> Any:
+        """The best K documents; without params as the system itself chooses them."""
+
+    def ids(self, answer: Any) -> list[int]:
+        """The positions of the found documents, best first."""
+
+
+class Contender(Searching, Protocol):
     """One system. Only `build` and `search` are timed."""
 
     name: str
@@ -44,12 +54,6 @@ class Contender(Protocol):
 
     def prepare(self, query: Floats) -> Any:
         """The query (tokens, dimensions) in the form that `search` takes."""
-
-    def search(self, query: Any, params: Params) -> Any:
-        """The best K documents; without params as the system itself chooses them."""
-
-    def ids(self, answer: Any) -> list[int]:
-        """The positions of the found documents, best first."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -85,7 +89,7 @@ def read_vectors(folder: Path, kind: str, count: int) -> Vectors:
     return Vectors(offsets, vectors)
 
 
-def measure(contender: Contender, queries: Sequence[Any], params: Params, repeats: int) -> dict[str, Any]:
+def measure(contender: Searching, queries: Sequence[Any], params: Params, repeats: int) -> dict[str, Any]:
     """What one setting finds, and for each query the median time of as many passes as there is time for."""
     for query in queries[:WARM_UP]:
         contender.search(query, params)

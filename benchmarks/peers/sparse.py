@@ -21,7 +21,7 @@ from typing import Any, Protocol, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.peers.protocol import K, Params, measure, peak_mb, say
+from benchmarks.peers.protocol import K, Params, Searching, measure, peak_mb, say
 
 DIM = 29_523  # of vectors that do not tell: BERT's vocabulary without the first 999
 SHAPES: dict[str, tuple[int | None, int | None]] = {"vdr": (None, None), "splade": (120, 30)}
@@ -77,7 +77,7 @@ def heaviest(rows: Rows, most: int) -> Rows:
     return Rows(indptr, rows.terms[keep], rows.weights[keep], rows.dim)
 
 
-class Contender(Protocol):
+class Contender(Searching, Protocol):
     """One system. Only `build` and `search` are timed."""
 
     version: str
@@ -93,12 +93,6 @@ class Contender(Protocol):
 
     def prepare(self, query: Rows) -> Any:
         """The query in the form that `search` takes."""
-
-    def search(self, query: Any, params: Params) -> Any:
-        """The best K documents."""
-
-    def ids(self, answer: Any) -> list[int]:
-        """The positions of the found documents, best first."""
 
 
 class Scipy:
@@ -313,8 +307,7 @@ def main() -> None:
     queries = read_vectors(options.vectors, "queries", options.shape, options.queries)
     prepared = [contender.prepare(queries.one(row)) for row in range(len(queries))]
     for params in options.settings:
-        # `measure` asks for no more of a contender than searching and telling what was found.
-        say({**measure(cast(Any, contender), prepared, params, options.repeats), "peak_mb": round(peak_mb())})
+        say({**measure(contender, prepared, params, options.repeats), "peak_mb": round(peak_mb())})
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trilens.kernels.compile import fast_kernel, kernel
+from trilens.kernels.dense import rough_product
 from trilens.kernels.lanes import (
     LANES,
     WIDTH,
@@ -37,15 +38,6 @@ Shorts = NDArray[np.int16]
 
 BINS = 1024
 AHEAD = 8  # tokens whose codes are being fetched while one is compared
-
-
-@fast_kernel
-def dot(first: Floats, second: Floats) -> np.float32:
-    """The inner product of two vectors."""
-    total = np.float32(0)
-    for d in range(len(first)):
-        total += first[d] * second[d]
-    return total
 
 
 @kernel
@@ -90,7 +82,7 @@ def score_centroids(
         ids, values = probed[token], probed_scores[token]
         for g in groups[token]:
             for c in range(group_ptr[g], group_ptr[g + 1]):
-                score = dot(query[token], centroids[c])
+                score = rough_product(query[token], centroids[c])
                 scores[c, token] = score
                 lowest[token] = min(lowest[token], score)
                 if size < probes or score > values[probes - 1]:
@@ -242,7 +234,7 @@ def rerank(
                     token = block + lowest_bit(hits)
                     hits &= hits - np.uint64(1)
                     if scores[centroid, token] == -np.inf:
-                        scores[centroid, token] = dot(query[token], centroids[centroid])
+                        scores[centroid, token] = rough_product(query[token], centroids[centroid])
                     product = code_product(flat_codes, at * width, width, bits, levels, flat_query, token * query.shape[1])
                     similarity = stretch * (scores[centroid, token] + size * query_units[token] * np.float32(product))
                     best[token] = max(best[token], similarity)

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trilens.kernels.compile import kernel
-from trilens.kernels.multi import dot
+from trilens.kernels.dense import rough_product
 
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int64]
@@ -55,12 +55,12 @@ def pool_tokens(offsets: Ints, vectors: Floats, factor: int) -> tuple[Ints, Floa
         lengths = np.empty(n, np.float32)
         weight = np.ones(n, np.float32)
         for i in range(n):
-            lengths[i] = np.sqrt(dot(group[i], group[i])) + np.float32(1e-12)
+            lengths[i] = np.sqrt(rough_product(group[i], group[i])) + np.float32(1e-12)
         left = max(1, -(-n // factor))
         similar = np.empty((n, n), np.float32)
         for i in range(n):
             for j in range(i):
-                similar[i, j] = dot(group[i], group[j]) / (lengths[i] * lengths[j])
+                similar[i, j] = rough_product(group[i], group[j]) / (lengths[i] * lengths[j])
         size = n
         while size > left:
             a, b, top = 1, 0, np.float32(-np.inf)
@@ -71,7 +71,7 @@ def pool_tokens(offsets: Ints, vectors: Floats, factor: int) -> tuple[Ints, Floa
             group[b] += group[a]
             weight[b] += weight[a]
             names[b] = min(names[b], names[a])
-            lengths[b] = np.sqrt(dot(group[b], group[b])) + np.float32(1e-12)
+            lengths[b] = np.sqrt(rough_product(group[b], group[b])) + np.float32(1e-12)
             size -= 1
             group[a], weight[a], names[a], lengths[a] = group[size], weight[size], names[size], lengths[size]
             for j in range(size):  # the last one moved into the place of the one that is gone
@@ -79,7 +79,7 @@ def pool_tokens(offsets: Ints, vectors: Floats, factor: int) -> tuple[Ints, Floa
                     similar[max(a, j), min(a, j)] = similar[size, j]
             for j in range(size):
                 if j != b:
-                    similar[max(b, j), min(b, j)] = dot(group[b], group[j]) / (lengths[b] * lengths[j])
+                    similar[max(b, j), min(b, j)] = rough_product(group[b], group[j]) / (lengths[b] * lengths[j])
         order = np.argsort(names[:size])
         for i in order:
             # as long as the tokens were on average: 1 where they had length 1

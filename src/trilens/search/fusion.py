@@ -201,12 +201,10 @@ def _by_rank(fusion: Fusion, weight: float, lens: Candidates, counted: Scores, r
 
 def _behind(returned: int, missed: Scores) -> dict[int, int]:
     """The ranks after so many of what was missed, by score; equal scores share a rank."""
-    places: dict[int, int] = {}
-    scores = sorted(missed.values(), reverse=True)
-    first = {score: returned + 1 + place for place, score in reversed(list(enumerate(scores)))}
-    for key, score in missed.items():
-        places[key] = first[score]
-    return places
+    first: dict[float, int] = {}
+    for place, score in enumerate(sorted(missed.values(), reverse=True), start=returned + 1):
+        first.setdefault(score, place)
+    return {key: first[score] for key, score in missed.items()}
 
 
 def _norm(fusion: Fusion) -> Norm:

@@ -41,6 +41,11 @@ class Plan:
     feedback: Feedback | None = None
     hyde: Hyde | None = None
 
+    @property
+    def depth(self) -> int:
+        """How many documents each of several lenses returns."""
+        return max(self.k, self.fusion.depth)
+
     def settings(self, lens: str) -> Any | None:
         """The params of one lens."""
         return (self.params or {}).get(lens)
@@ -93,14 +98,13 @@ def candidates(
         return [({name: Candidates({}) for name in plan.names}, {}) for _ in queries]
     answers = find(snapshot, lenses, queries, lenses.encode_queries(plan.names, list(queries), plan.params), plan)
     found = []
-    depth = max(plan.k, plan.fusion.depth)
     for answer in answers:
         by_lens = {}
         for name in plan.names:
             seen = {one.key: one.by_lens[name] for one in answer.order if name in one.by_lens}
             ranked = sorted((one.rank, key) for key, one in seen.items() if one.rank is not None)
             filled = {key: one.score for key, one in seen.items() if one.rank is None}
-            by_lens[name] = Candidates({key: seen[key].score for _, key in ranked}, filled, exhausted=len(ranked) < depth)
+            by_lens[name] = Candidates({key: seen[key].score for _, key in ranked}, filled, exhausted=len(ranked) < plan.depth)
         documents = snapshot.documents([one.key for one in answer.order])
         found.append((by_lens, {key: document.doc_id for key, document in documents.items()}))
     return found
@@ -132,7 +136,7 @@ def find(
 ) -> list[Answer]:
     """All candidates of each query, or the first `most`; `also` are documents that count as candidates whoever returns them."""
     alone = len(plan.names) == 1 and not plan.rerank
-    depth = plan.k if alone else max(plan.k, plan.fusion.depth)
+    depth = plan.k if alone else plan.depth
     found = {
         name: rank_documents(snapshot, name, encoded[name], depth, plan.where, plan.exact, plan.settings(name))
         for name in plan.names
