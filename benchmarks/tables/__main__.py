@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks.record import COMMITTED, RESULTS, ROOT
-from benchmarks.tables import quality, races, speed
+from benchmarks.tables import quality, races, speed, summary
 from benchmarks.tables.markdown import not_measured
 
 PAGES = (ROOT / "README.md", ROOT / "benchmarks" / "BOOK.md")
@@ -26,6 +26,7 @@ TABLES: dict[str, tuple[str, Callable[[], str]]] = {
     "ablations": ("ablations", quality.ablations),
     "recipes": ("recipes", quality.recipes),
     "token-training": ("token-training", quality.token_training),
+    "speed": ("bm25", summary.speed),
     "bm25": ("bm25", speed.bm25),
     "multi": ("multi", races.multi),
     "sparse": ("sparse", races.sparse),

@@ -71,12 +71,8 @@ def at_levels(found: list[Row]) -> list[Row]:
 
 
 def sparse_line(row: Row, ours: list[Row]) -> list[str]:
-    """One setting beside the fastest of ours that finds as much; peers that do not round are compared with our exact search."""
-    wanted = min(row["recall_at_10"], max((our["recall_at_10"] for our in ours), default=0))
-    as_good = [our for our in ours if our["recall_at_10"] >= wanted]
-    if row["recall_at_10"] > wanted:
-        as_good = [our for our in as_good if our["parameters"].get("method") == "exact"]
-    best = min((our["ms_median"] for our in as_good), default=None)
+    """One setting beside the fastest of ours that finds as much."""
+    best = fastest_as_good(row, ours)
     return [
         f"{row['system']} {row['version']}" + (", exact" if row["system"] == "trilens" else ""),
         f"{row['documents']:,}",
@@ -88,6 +84,16 @@ def sparse_line(row: Row, ours: list[Row]) -> list[str]:
         f"{row['build_seconds']:.0f}",
         f"{row['index_bytes'] / 1e6:.0f}",
     ]
+
+
+def fastest_as_good(row: Row, ours: list[Row]) -> float | None:
+    """The milliseconds of our fastest setting that finds as much as a peer's; one that does not round is compared with our
+    exact search."""
+    wanted = min(row["recall_at_10"], max((our["recall_at_10"] for our in ours), default=0))
+    as_good = [our for our in ours if our["recall_at_10"] >= wanted]
+    if row["recall_at_10"] > wanted:
+        as_good = [our for our in as_good if our["parameters"].get("method") == "exact"]
+    return min((float(our["ms_median"]) for our in as_good), default=None)
 
 
 def growth() -> str:

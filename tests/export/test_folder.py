@@ -79,16 +79,16 @@ def test_ways_to_read(tmp_path: Path, multi: dict[str, Any]) -> None:
 
 
 def write_further(folder: Path, kind: str = "bert", dim: int = 12) -> None:
-    """A model with weighted queries and a transform in its sparse head."""
+    """A model with weighted queries, and a transform and biases in its sparse head."""
     linear = np.random.default_rng(8).normal(0, 0.4, (dim, DIM)).astype(np.float32)
     tensors = head_tensors(multi_bias=False) | further_tensors() | {"multi.linear.weight": linear}
-    multi, sparse = MULTI | {"dim": dim, "weighted": True}, DESCRIPTION["sparse"] | {"transform": True}
+    multi, sparse = MULTI | {"dim": dim, "weighted": True}, DESCRIPTION["sparse"] | {"transform": True, "biased": True}
     write_trained(folder, kind, tensors, multi=multi, sparse=sparse)
 
 
 @pytest.mark.parametrize("precision", ["float32", "int8-weights", "int8"])
 @pytest.mark.parametrize("kind", ["bert", "t5"])
-def test_weighted_queries_and_a_transform(tmp_path: Path, kind: str, precision: str) -> None:
+def test_weighted_queries_a_transform_and_biases(tmp_path: Path, kind: str, precision: str) -> None:
     write_further(tmp_path / "source", kind)
     done = run(tmp_path, precision)
     assert done.agreements and all(one.mean > 0.97 for one in done.agreements if one.head in ("multi", "sparse"))

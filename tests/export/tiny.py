@@ -93,13 +93,14 @@ DESCRIPTION: dict[str, Any] = {
 
 
 def further_tensors() -> dict[str, Any]:
-    """Those of weighted queries and of a transform in the sparse head."""
+    """Those of weighted queries, and of a transform and biases in the sparse head."""
     rng = np.random.default_rng(6)
     shapes = {
         "multi.weigh.weight": (1, DIM),
         "multi.weigh.bias": (1,),
         "sparse.transform.weight": (DIM, DIM),
         "sparse.transform.bias": (DIM,),
+        "sparse.bias": (DESCRIPTION["sparse"]["dim"],),
     }
     return {name: rng.normal(0, 0.2, shape).astype(np.float32) for name, shape in shapes.items()}
 

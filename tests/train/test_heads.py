@@ -118,6 +118,19 @@ def test_a_transform_before_the_normalisation() -> None:
     assert torch.autograd.gradcheck(lambda s: head(s, mask, embeddings), (states,))
 
 
+def test_biases_are_added_to_the_best_products() -> None:
+    states, _, mask = drawn(13)
+    embeddings = torch.randn(WORDS, HIDDEN, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
+    head, plain = SparseHead(HIDDEN, shift=7, biases=WORDS - 7).double(), SparseHead(HIDDEN, shift=7).double()
+    assert torch.equal(head(states, mask, embeddings), plain(states, mask, embeddings))
+    torch.nn.init.normal_(head.bias)
+    given = states.detach(), mask, embeddings
+    weights = plain(*given)
+    best = torch.where(weights > 1, weights - 1, weights.log())
+    torch.testing.assert_close(head(*given), torch.nn.functional.elu(best + head.bias) + 1)
+    assert torch.autograd.gradcheck(lambda bias: torch.func.functional_call(head, {"bias": bias}, given), (head.bias,))
+
+
 def test_embeddings_stay_tied() -> None:
     table = torch.nn.Embedding(WORDS, HIDDEN)
     head = SparseHead(HIDDEN, shift=7)

@@ -45,11 +45,23 @@ def test_pre_training_keeps_no_states(tmp_path: Path) -> None:
         read_recipe(written(tmp_path, model=model, objectives=[], retromae={}))
 
 
+def test_trained_heads_are_not_fitted(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="fit_to would write over the heads of a checkpoint"):
+        read_recipe(written(tmp_path, model={"checkpoint": "b", "heads": ["multi"], "fit_to": 10}))
+
+
+def test_heads_have_learning_rates_of_their_own(tmp_path: Path) -> None:
+    recipe = read_recipe(written(tmp_path), ["run.head_learning_rate={multi: 1.0e-3, sparse: 2.0e-4}"])
+    assert recipe.run.head_learning_rate == {"multi": 1e-3, "sparse": 2e-4}
+    with pytest.raises(BadInput, match="head_learning_rate"):
+        read_recipe(written(tmp_path), ["run.head_learning_rate={multi: 0}"])
+
+
 def test_keys_are_set_from_outside(tmp_path: Path) -> None:
     changes = ["run.steps=3", "objectives.0.temperature=0.1", "batch.size=8", "data.sources.0.path=other.jsonl"]
     recipe = read_recipe(written(tmp_path), changes)
     assert (recipe.run.steps, recipe.batch.size) == (3, 8)
-    assert recipe.objectives[0].temperature == 0.1  # type: ignore[union-attr]
+    assert recipe.objectives[0].temperature == 0.1
     assert str(recipe.data.sources[0].path) == "other.jsonl"
 
 

@@ -19,6 +19,9 @@ from safetensors.torch import load_file
 
 from tests.train import tiny
 from trilens.errors import BadInput, TrainingFailed
+from trilens.train.build import build_model
+from trilens.train.fitting import fit_heads
+from trilens.train.model import stacks_of
 from trilens.train.recipe import read_recipe
 from trilens.train.run import train
 from trilens.train.trainer import read_log
@@ -52,6 +55,14 @@ KINDS: dict[str, dict[str, Any]] = {
     "refresh": {
         "heads": ["dense"],
         "objectives": [{"kind": "info_nce"}],
+        "negatives": {"source": "refresh", "count": 2, "depth": 6, "every": 2},
+    },
+    "fitted": {
+        "heads": ["dense", "multi", "sparse", "lexical"],
+        "objectives": [{"kind": "late"}, {"kind": "vdr", "temperature": 2.0}, {"kind": "info_nce", "head": "lexical"}],
+        "multi": {"weighted": True},
+        "sparse": {"transform": True, "biased": True},
+        "model": {"freeze": True, "fit_to": 20},
         "negatives": {"source": "refresh", "count": 2, "depth": 6, "every": 2},
     },
     "few": {"heads": ["dense"], "objectives": [{"kind": "info_nce"}], "data": {"limit": 12}},
@@ -102,10 +113,11 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def recipe_file(folder: Path, backbone: Path, data: Path, kind: str = "dense", **run: Any) -> Path:
     settings = dict(KINDS[kind])
     heads, towers = settings.pop("heads"), settings.pop("towers", "shared")
-    multi, sparse = settings.pop("multi", {}), settings.pop("sparse", {})
+    multi, sparse, model = (settings.pop(name, {}) for name in ("multi", "sparse", "model"))
+    lengths = {"max_doc_tokens": 16, "max_query_tokens": 8}
     content = {
         "name": "tiny",
-        "model": {"backbone": str(backbone), "heads": heads, "towers": towers, "max_doc_tokens": 16, "max_query_tokens": 8},
+        "model": {"backbone": str(backbone), "heads": heads, "towers": towers, **lengths, **model},
         "dev": {"hold_out": 8, "passages": 40, "every": 2},
         "batch": {"size": 4},
         "run": {"steps": STEPS, "save_every": 2, "log_every": 1, "learning_rate": 1e-3, "head_learning_rate": 1e-3} | run,
@@ -294,6 +306,25 @@ def test_heads_on_a_frozen_backbone(tmp_path: Path, calm: Path, data: Path) -> N
         if "1_Heads" not in name:
             assert torch.equal(read[name], computed[name])
     assert not list((tmp_path / "read").glob("states-*"))
+
+
+def test_heads_begin_fitted_to_the_texts(calm: Path) -> None:
+    """A text's own words have the highest weights, rare words count more than frequent ones, and all towers begin alike."""
+    texts = [f"the {first} {second}" for first in tiny.WORDS[:8] for second in tiny.WORDS[8:16]]
+    changes = {"multi": MULTI, "sparse": {"transform": True, "biased": True}, "max_doc_tokens": 16}
+    model = build_model(calm, ["multi", "sparse", "lexical"], "separate", changes)
+    fit_heads(model, texts)
+    one, other = (stack.heads.state_dict() for stack in stacks_of(model).values())
+    assert all(torch.equal(one[name], other[name]) for name in one)
+    weight = one["multi.linear.weight"]
+    torch.testing.assert_close(weight @ weight.T, torch.eye(len(weight)), atol=1e-5, rtol=0)
+    with torch.no_grad():
+        found = model.eval()(model.preprocess(texts, task="document"))
+    the, first = (tiny.BERT_VOCABULARY.index(word) for word in ("the", tiny.WORDS[0]))
+    own, above = found["bags"].bool(), found["sparse"] > found["sparse"].mean(1, keepdim=True)
+    own[:, the - tiny.BERT_SHIFT] = False  # it stands in all texts, so it says nothing of any
+    assert above[own].float().mean() > 0.8 and above[~own].float().mean() < 0.3
+    assert found["lexical"][0, first] > found["lexical"][0, the]
 
 
 @pytest.mark.parametrize("towers", ["shared", "separate"])

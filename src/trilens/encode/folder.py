@@ -90,6 +90,7 @@ class SparseHead(BaseModel):
     top: int = Field(default=768, gt=0)  # how many of the highest weights are kept by default
     normalised: bool  # the graph gives the whole vector length 1, before any weight is left out
     transform: bool = False  # a linear layer and GELU before the states meet the words; the graph does it
+    biased: bool = False  # a number of its own is added to each word's best product; the graph does it
 
 
 class LexicalHead(BaseModel):

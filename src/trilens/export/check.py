@@ -170,7 +170,7 @@ class Original:
         spread = np.sqrt(tokens.var(axis=1, keepdims=True) + head.epsilon)
         x = (tokens - tokens.mean(axis=1, keepdims=True)) / spread * head.scale + head.shift
         words = self._words[head.described.shift : head.described.shift + head.described.dim]
-        best = (x @ words.T).max(axis=0)
+        best = (x @ words.T).max(axis=0) + (0 if head.bias is None else head.bias)
         activated = np.where(best > 0, best, np.expm1(np.minimum(best, 0))) + 1
         return np.asarray(unit(activated[None])[0] if head.described.normalised else activated, np.float32)
 

@@ -57,6 +57,7 @@ class Vocabulary:
     """The `sparse` head: its layer normalisation, and the largest state that 8 bits have to hold.
 
     `transform` is the matrix (hidden, hidden) and the bias of the layer that comes before, with GELU.
+    `bias` has a number for each word.
     """
 
     described: SparseHead
@@ -65,6 +66,7 @@ class Vocabulary:
     epsilon: float
     clip: float = np.inf
     transform: tuple[Floats, Floats] | None = None
+    bias: Floats | None = None
 
 
 @dataclass(frozen=True)
@@ -97,7 +99,8 @@ def read_heads(folder: Path, config: ModelConfig, hidden: int) -> Heads:
     if config.sparse:
         norm = tensors.read("sparse.norm.weight", hidden), tensors.read("sparse.norm.bias", hidden)
         transform = tensors.affine("sparse.transform", hidden) if config.sparse.transform else None
-        sparse = Vocabulary(config.sparse, *norm, TRAINED_EPSILON, transform=transform)
+        biases = tensors.read("sparse.bias", config.sparse.dim) if config.sparse.biased else None
+        sparse = Vocabulary(config.sparse, *norm, TRAINED_EPSILON, transform=transform, bias=biases)
     if config.lexical:
         lexical = tensors.per_token("lexical.linear")
     return Heads(dense, multi, sparse, lexical)

@@ -32,6 +32,8 @@ class VocabularyGraph(Graph):
         """The whole graph; the tensors that it shares are read from the file of the encoder."""
         best = self.best(self.attended(self.states()))
         logits = best if self.precision == "float32" else self.rescale(best)
+        if self.head.bias is not None:
+            logits = self.add("Add", [logits, self.constant("bias", self.head.bias, np.float32)], "biased")
         described, one = self.head.described, self.constant("one", 1, np.float32)
         activated = self.add("Add", [self.add("Elu", [logits], "elu"), one], "raw" if described.normalised else "sparse")
         if described.normalised:

@@ -1,6 +1,5 @@
 """`build_model`: a trainable model from any Hugging Face encoder, with heads that start sensibly."""
 
-import math
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -16,6 +15,7 @@ from trilens.encode.folder import Head, ModelDescription, first_fault
 from trilens.encode.terms import Terms
 from trilens.encode.tokens import Tokens
 from trilens.errors import BadInput, BadModel
+from trilens.export.fit import RIDGE, SOFTPLUS_ONE
 from trilens.train.backbone import Backbone
 from trilens.train.heads import SparseHead
 from trilens.train.model import Heads, Stack, assemble, biased, stacks_of
@@ -31,7 +31,6 @@ SPARSE_TOP = 768
 SAMPLE_TEXTS, SAMPLE_TOKENS, SAMPLE_WORDS = 32, 14, 4096
 # All tokens have about this weight at first: a ReLU that starts below zero gets no gradient.
 LEXICAL_BIAS, LEXICAL_SPREAD = 0.1, 0.02
-SOFTPLUS_ONE = math.log(math.e - 1)  # softplus of it is 1
 # Deviation of what a GELU is first given: small enough for it to be nearly linear, so that the transform changes little.
 TRANSFORM_SPREAD = 0.3
 
@@ -199,11 +198,17 @@ def start_heads(heads: Heads, backbone: Backbone, generator: Generator) -> None:
             start_sparse(heads.sparse, sample_states(backbone, heads.sparse.shift, generator), words, generator)
 
 
-def start_sparse(head: SparseHead, states: Tensor, words: Tensor, generator: Generator) -> None:
-    """See `start_heads`; `states` (tokens, hidden) of some texts, `words` (words, hidden) the embeddings."""
+def start_sparse(head: SparseHead, states: Tensor, words: Tensor, generator: Generator, own: Tensor | None = None) -> None:
+    """See `start_heads`; `states` (tokens, hidden) of some texts, `words` (words, hidden) the embeddings.
+
+    `own` (tokens): the word that each state stands for. With it the transform begins as the regression that brings states
+    nearest to the embeddings of their own words.
+    """
     if head.transform is not None:
-        nn.init.eye_(head.transform.weight).mul_(TRANSFORM_SPREAD / states.std().clamp(min=1e-6))
-        head.transform.bias.zero_()
+        matrix, middle = (torch.eye(len(states[0])), 0 * states[0]) if own is None else towards_own(states, words, own)
+        scale = TRANSFORM_SPREAD / ((states - middle) @ matrix).std().clamp(min=1e-6)
+        head.transform.weight.copy_(matrix.T * scale)
+        head.transform.bias.copy_(-(middle @ matrix) * scale)
         states = nn.functional.gelu(head.transform(states))
     states = nn.functional.layer_norm(states, states.shape[1:])
     words = words[torch.randperm(len(words), generator=generator)[:SAMPLE_WORDS]]
@@ -211,6 +216,21 @@ def start_sparse(head: SparseHead, states: Tensor, words: Tensor, generator: Gen
     gain = 1 / ((states - mean) @ words.T).std().clamp(min=1e-6)
     head.norm.weight.fill_(gain)
     head.norm.bias.copy_(-mean * gain)
+
+
+def towards_own(states: Tensor, words: Tensor, own: Tensor) -> tuple[Tensor, Tensor]:
+    """The matrix that brings states, less their mean, nearest to the directions of their own words; and the mean.
+
+    A word that stands there n times counts √n times, so that a few frequent ones do not decide.
+    """
+    counts = torch.bincount(own, minlength=len(words))
+    weights = counts[own].rsqrt()[:, None]
+    middle = states.mean(0)
+    rows = states - middle
+    moments = (rows * weights).T @ rows
+    ridge = RIDGE * moments.trace() / len(moments) * torch.eye(len(moments))
+    wanted = nn.functional.normalize(words[own] - words.mean(0), dim=1)
+    return torch.linalg.solve(moments + ridge, (rows * weights).T @ wanted), middle
 
 
 def sample_states(backbone: Backbone, shift: int, generator: Generator) -> Tensor:

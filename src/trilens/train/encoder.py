@@ -1,9 +1,11 @@
 """`TorchEncoder`: a model in training as an encoder, for everything that takes one: evaluation, mining, indexing."""
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 import torch
@@ -36,11 +38,13 @@ class TorchEncoder:
         device: str | None = None,
         heads: Sequence[Head] | None = None,
         mode: SparseMode | None = None,
+        known: "Known | None" = None,
     ) -> None:
-        """`device` moves the model there; None: where it is."""
+        """`device` moves the model there; None: where it is. `known` gives what is known of texts beside their tokens."""
         self.model = model if device is None else model.to(device)
         self.description = description_of(model)
         self.heads = choose_heads(Path(self.description.name), tuple(self.description.heads), heads)
+        self._known = known
         self._mode = mode or SparseMode(self.description.sparse.top if self.description.sparse else 0)
         self._stacks: dict[Side, Stack] = {side: stacks_of(model)[task] for side, task in TASKS.items()}
         self._terms = {side: Terms(stack.backbone.tokens, self.description) for side, stack in self._stacks.items()}
@@ -107,20 +111,30 @@ class TorchEncoder:
                 rows = reading.read(list(texts[start:stop]))
                 window = Window(rows, reading, self._terms[side], dims, self._mode, dense[start:stop])
                 for batch in batches_by_length([len(row) for row in rows.ids], size, BATCH_WEIGHTS // dims.get("sparse", 1)):
-                    window.place(batch, run(stack, rows, batch, heads, side))
+                    beside = self._known(TASKS[side], [texts[start + int(at)] for at in batch]) if self._known else {}
+                    window.place(batch, run(stack, rows, batch, heads, side, beside))
                     progress(len(batch))
                 parts.append(window.encoded())
         return join_windows(parts, dims, dense)
 
 
+Known = Callable[[str, Sequence[str]], dict[str, Any]]
+"""Features of texts of a task that need not be computed, padded to the longest of them."""
+
+
 def run(
-    stack: Stack, rows: Rows, batch: NDArray[np.int64], heads: Sequence[Head], side: Side
+    stack: Stack,
+    rows: Rows,
+    batch: NDArray[np.int64],
+    heads: Sequence[Head],
+    side: Side,
+    known: Mapping[str, Any] = MappingProxyType({}),
 ) -> dict[Head, NDArray[np.float32]]:
-    """What the heads give for one batch, padded to its longest text."""
+    """What the heads give for one batch, padded to its longest text; `known` features are not computed again."""
     device = next(stack.backbone.parameters()).device
     padded = {name: tensor.to(device) for name, tensor in stack.backbone.padded(rows, batch).items()}
     kept = torch.ones_like(padded["input_ids"], dtype=torch.bool)  # which are kept is the window's business
-    features = {**padded, "kept": kept, "task": TASKS[side]}
+    features = {**padded, "kept": kept, "task": TASKS[side], **known}
     found = stack.heads.outputs(stack.backbone(features), heads)
     return {head: output.float().cpu().numpy() for head, output in found.items()}
 

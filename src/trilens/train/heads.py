@@ -63,12 +63,16 @@ class SparseHead(nn.Module):
 
     The words are the backbone's own input embeddings, given at each call so that they stay tied; ids below `shift` (special and
     unused tokens) are no dimensions. Positions that are not attended to have no part in the maximum. `transform` puts a linear
-    layer and GELU before the states are normalised, as the heads of masked-language models have them.
+    layer and GELU before the states are normalised, and `biases`, one per word, are added to
+    the best products, as the heads of masked-language models have them.
     """
 
-    def __init__(self, hidden: int, shift: int = 999, normalised: bool = False, transform: bool = False) -> None:
+    def __init__(
+        self, hidden: int, shift: int = 999, normalised: bool = False, transform: bool = False, biases: int = 0
+    ) -> None:
         super().__init__()
         self.transform = nn.Linear(hidden, hidden) if transform else None
+        self.bias = nn.Parameter(torch.zeros(biases)) if biases else None
         self.norm = nn.LayerNorm(hidden)
         self.shift = shift
         self.normalised = normalised
@@ -79,11 +83,16 @@ class SparseHead(nn.Module):
             raise BadInput(
                 f"shift is {self.shift}; expected less than the {len(embeddings)} words of the backbone, and not below 0"
             )
-        if self.transform is not None:
-            states = gelu(self.transform(states))
+        best = best_products(self.ready(states), embeddings[self.shift :], mask)
+        if self.bias is not None:
+            best = best + self.bias
         # elu + 1 grows with its argument, so the maximum may come first.
-        weights = elu(best_products(self.norm(states), embeddings[self.shift :], mask)) + 1
+        weights = elu(best) + 1
         return normalize(weights, dim=-1) if self.normalised else weights
+
+    def ready(self, states: Tensor) -> Tensor:
+        """States as they meet the words."""
+        return self.norm(states if self.transform is None else gelu(self.transform(states)))
 
 
 class MultiHead(nn.Module):

@@ -5,7 +5,8 @@ take. Both towers of a model may be one stack of the two, or there is a stack fo
 
 On disk: the backbone as Hugging Face keeps it, with `tokenizer.json`; in `1_Heads`, `config.json` with the description and
 `model.safetensors` with `multi.linear`, `sparse.norm`, `lexical.linear` and, where the description says so, `dense.linear` (a
-projection), `multi.weigh` (weighted queries) and `sparse.transform`. A router has a folder for each module of each stack.
+projection), `multi.weigh` (weighted queries), `sparse.transform` and `sparse.bias`. A router has a folder for each module of
+each stack.
 """
 
 import json
@@ -54,7 +55,10 @@ class Heads(Module):
             if multi is not None
             else None
         )
-        self.sparse = SparseHead(hidden, sparse.shift, sparse.normalised, sparse.transform) if sparse is not None else None
+        self.sparse = None
+        if sparse is not None:
+            words = sparse.dim if sparse.biased else 0
+            self.sparse = SparseHead(hidden, sparse.shift, sparse.normalised, sparse.transform, words)
         self.lexical = LexicalHead(hidden) if description.lexical is not None else None
 
     def outputs(self, features: Mapping[str, Any], wanted: Iterable[Head]) -> dict[Head, Tensor]:

@@ -81,6 +81,7 @@ class Vdr(Objective):
     normalised_mask: bool = False
     symmetric: bool = True
     balanced: bool = False
+    temperature: float = Field(default=1.0, gt=0)
 
     @property
     def heads(self) -> frozenset[Head]:

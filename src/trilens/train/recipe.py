@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -38,6 +38,7 @@ class ModelPart(Part):
     multi: MultiHead | None = None
     sparse: SparseHead | None = None
     lexical: LexicalHead | None = None
+    fit_to: int = Field(default=0, ge=0)  # passages of the data that untrained heads are fitted to; 0: none
     freeze_embeddings: bool = False
     freeze_layers: int = Field(default=0, ge=0)  # from the first on
     freeze: bool = False  # the whole backbone: only heads are trained, from states that are computed once
@@ -58,6 +59,12 @@ class ModelPart(Part):
             raise ValueError(
                 "cache_states keeps states that training must not change; give freeze_embeddings and freeze_layers"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _trained_heads_stay(self) -> "ModelPart":
+        if self.fit_to and self.checkpoint is not None:
+            raise ValueError("fit_to would write over the heads of a checkpoint; give it with a backbone only")
         return self
 
     @property
@@ -119,12 +126,15 @@ class BatchPart(Part):
     sizes: dict[int, int] = Field(default_factory=dict)  # batch size by bucket border, where it is not `size`
 
 
+Rate = Annotated[float, Field(gt=0)]
+
+
 class RunPart(Part):
     """How long and how fast."""
 
     steps: int = Field(ge=1)
     learning_rate: float = Field(default=2e-5, gt=0)
-    head_learning_rate: float | None = Field(default=None, gt=0)
+    head_learning_rate: Rate | dict[Head, Rate] | None = None  # for all heads but dense, or for each
     warm_up: float = Field(default=0.1, ge=0, lt=1)  # share of the steps
     weight_decay: float = Field(default=0.01, ge=0)
     clip: float = Field(default=1.0, gt=0)

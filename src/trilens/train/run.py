@@ -40,6 +40,7 @@ from trilens.train.data.mixture import Mixture
 from trilens.train.data.sources import read_examples
 from trilens.train.encoder import TorchEncoder
 from trilens.train.feed import Feed, KeyBatches, Keys, Read, reader
+from trilens.train.fitting import fit_heads
 from trilens.train.freezing import freeze, recompute_layers
 from trilens.train.keeping import last_complete
 from trilens.train.model import description_of, stacks_of
@@ -77,7 +78,7 @@ def train(recipe: Recipe, folder: Path, report: Report = lambda step, values: No
     _claim(recipe, folder)
     set_seed(recipe.run.seed)
     data, dev = _data(recipe)
-    model = _model(recipe)
+    model = _model(recipe, data.examples)
     heads: list[measuring.Searched] = [*recipe.model.heads]
     if "sparse" in heads:
         heads.append("tokens")
@@ -136,7 +137,7 @@ def _data(recipe: Recipe) -> tuple[Mixture, measuring.DevSet]:
     return data, measuring.DevSet.of(held, part.passages, seed)
 
 
-def _model(recipe: Recipe) -> SentenceTransformer:
+def _model(recipe: Recipe, examples: Examples) -> SentenceTransformer:
     part = recipe.model
     changes = part.model_dump(include=set(ModelDescription.model_fields) - {"heads"}, exclude_none=True)
     changes["name"] = recipe.name
@@ -144,12 +145,19 @@ def _model(recipe: Recipe) -> SentenceTransformer:
         model = with_heads(load_checkpoint(part.checkpoint), part.heads, changes, recipe.run.seed)
     else:
         model = build_model(part.start, part.heads, part.towers, changes, recipe.run.seed)
+    if part.fit_to:
+        fit_heads(model, evenly(examples, part.fit_to), recipe.run.seed)
     freeze(model, embeddings=part.freeze_embeddings, layers=part.freeze_layers)
     if part.freeze:
         for stack in stacks_of(model).values():
             stack.backbone.requires_grad_(False)
     recompute_layers(model, part.gradient_checkpointing)
     return model
+
+
+def evenly(examples: Examples, count: int) -> list[str]:
+    """So many of the passages, evenly spaced."""
+    return [examples.passage(number) for number in range(0, examples.passage_count, max(1, examples.passage_count // count))]
 
 
 def _trainer(
@@ -181,9 +189,10 @@ def _trainer(
         loss = Objectives(model, recipe.objectives, recipe.batch.sub_batch)
         train_only(model, sorted(loss.trained), sorted(loss.heads))
         negatives = _negatives(recipe, model, data.examples)
-        if recipe.negatives.source == "refresh":
-            callbacks.append(Refresh(negatives, TorchEncoder(model), recipe.negatives))
         read = _reader(recipe.model, model, data.examples, Path(arguments.output_dir))
+        if recipe.negatives.source == "refresh":
+            known = read.known if isinstance(read, StateCache) else None
+            callbacks.append(Refresh(negatives, TorchEncoder(model, known=known), recipe.negatives))
         feed = Feed(data.examples, read, negatives, recipe.negatives.count, run.seed, make_teacher(recipe.teacher))
         lengths, count = _lengths(data.examples, model), len(data.examples)
         plan = KeyBatches(data.order, lengths, data.examples.groups(), batches, arguments.world_size, run.seed, **sizes)
@@ -253,8 +262,9 @@ def _arguments(recipe: Recipe, folder: Path, primary: str, measure_first: bool) 
     if precision == "float16" and not cuda:
         raise BadInput("run.precision is 'float16', but there is no GPU; expected 'auto', 'float32' or 'bfloat16'")
     measured = recipe.dev.every is not None
-    heads = "|".join(head for head in recipe.model.heads if head != "dense")
-    rates = {rf"({heads})\.(linear|norm|weigh|transform)\.": run.head_learning_rate} if heads and run.head_learning_rate else {}
+    given = run.head_learning_rate or {}
+    by_head = given if isinstance(given, dict) else {head: given for head in recipe.model.heads if head != "dense"}
+    rates = {rf"{head}\.(linear|norm|weigh|transform|bias)\b": rate for head, rate in by_head.items()}
     return SentenceTransformerTrainingArguments(
         output_dir=str(folder),
         max_steps=run.steps,

@@ -5,7 +5,7 @@ Dropout is off below, since the same states serve every round. They are kept in 
 only while it lasts.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -84,12 +84,16 @@ class StateCache:
 
     def __call__(self, texts: list[str], *, task: str) -> dict[str, Any]:
         """See `feed.Read`."""
-        features = self._read(texts, task=task)
-        states = torch.zeros(*features["input_ids"].shape, self._states[task].shape[1])
-        for at, text in enumerate(texts):
-            place = self._places[task][text]
-            first, last = self._offsets[task][place : place + 2]
+        return self._read(texts, task=task) | self.known(task, texts)
+
+    def known(self, task: str, texts: Sequence[str]) -> dict[str, Any]:
+        """The states of texts, padded to the longest of them."""
+        places = [self._places[task][text] for text in texts]
+        ends = [self._offsets[task][place : place + 2] for place in places]
+        longest = max([1, *(int(last - first) for first, last in ends)])
+        states = torch.zeros(len(texts), longest, self._states[task].shape[1])
+        for at, (first, last) in enumerate(ends):
             states[at, : last - first] = torch.from_numpy(self._states[task][first:last].astype(np.float32))
         if self._layers is None:
-            return {**features, "token_embeddings": states}
-        return {**features, "lower_states": states, "lower_layers": self._layers}
+            return {"token_embeddings": states}
+        return {"lower_states": states, "lower_layers": self._layers}

@@ -103,6 +103,12 @@ def test_no_temperature_no_length() -> None:
     assert vdr(2 * queries, docs, query_bags, doc_bags).item() != pytest.approx(vdr(queries, docs, query_bags, doc_bags).item())
 
 
+def test_a_temperature_divides_the_scores() -> None:
+    queries, docs, query_bags, doc_bags = drawn(6)
+    warm = vdr(queries, docs, query_bags, doc_bags, top=0, temperature=2.0)
+    assert warm.item() == pytest.approx(vdr(queries / 2, docs, query_bags / 2, doc_bags, top=0).item())
+
+
 def test_batches_that_are_none() -> None:
     queries, docs, query_bags, doc_bags = drawn(5)
     with pytest.raises(BadInput, match="bags are"):

@@ -8,7 +8,7 @@ from trilens.errors import BadInput
 from trilens.train.gather import Gather, alone
 from trilens.train.heads import top_or_own
 from trilens.train.losses.contrastive import contrast, in_columns
-from trilens.train.losses.rules import loss, require_batch
+from trilens.train.losses.rules import loss, require_batch, require_temperature
 
 
 @loss
@@ -24,17 +24,19 @@ def vdr(
     normalised_mask: bool = False,
     symmetric: bool = True,
     balanced: bool = False,
+    temperature: float = 1.0,
     gather: Gather = alone,
 ) -> Tensor:
-    """The mean of two terms, or of four if `semi_parametric` (SVDR, SiDR), each a contrast of inner products at temperature 1.
+    """The mean of two terms, or of four if `semi_parametric` (SVDR, SiDR), each a contrast of inner products.
 
     `queries` (queries, terms) and `docs` (queries, group, terms), positive first, are whole weights; the bags say which terms
     the texts contain. Two terms: queries cut to their `top` and own terms against docs, and query bags against docs. Four: the
-    same with the sides swapped as well, so that either side can do without a model. Weights are not bounded, so no temperature
-    has to spread them.
+    same with the sides swapped as well, so that either side can do without a model. Weights are not bounded, so the published
+    models have a `temperature` of 1; heads whose first scores lie far apart want a higher one.
 
     A `mask_weight` above 0 adds the contrastive mask to the terms with bags: see `push_down`.
     """
+    require_temperature(temperature)
     require_batch(queries, docs)
     if query_bags.shape != queries.shape or doc_bags.shape != docs.shape:
         raise BadInput(
@@ -45,7 +47,7 @@ def vdr(
     query_bags, doc_bags = gather(query_bags).to(queries.dtype), in_columns(gather(doc_bags)).to(docs.dtype)
 
     def term(left: Tensor, right: Tensor) -> Tensor:
-        return contrast(left @ right.T, symmetric=symmetric, balanced=balanced)
+        return contrast(left @ right.T / temperature, symmetric=symmetric, balanced=balanced)
 
     terms = [term(queries * top_or_own(queries, query_bags, top), docs)]
     terms.append(term(*push_down(query_bags, docs, mask_weight, normalised_mask)))
