@@ -51,8 +51,8 @@ def compare_command(
         typer.Option(
             "--measure",
             metavar="NAME",
-            help=f"May be given again; verdicts are about the first.  [default: {', '.join(JUDGED)}]",
-            show_default=False,
+            help="May be given again; verdicts are about the first.",
+            show_default=", ".join(JUDGED),
         ),
     ] = None,
     collection: Annotated[

@@ -45,8 +45,8 @@ def demo(
         typer.Option(
             "--to",
             metavar="COLLECTION",
-            help="Where the collection goes.  [default: the user's cache]",
-            show_default=False,
+            help="Where the collection goes.",
+            show_default="the user's cache",
         ),
     ] = None,
     serve: Annotated[

@@ -51,16 +51,13 @@ def evaluate_command(
             show_default=False,
         ),
     ] = None,
-    split: Annotated[
-        str | None, typer.Option(help="Which queries.  [default: test, or the only one there is]", show_default=False)
-    ] = None,
+    split: Annotated[str | None, typer.Option(help="Which queries.", show_default="test, or the only one there is")] = None,
     measure: Annotated[
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help=f"May be given again: any of ir-measures, and Hit@k for answers.  [default: {', '.join(JUDGED)}; "
-            f"for answers {', '.join(ANSWERED)}]",
-            show_default=False,
+            help="May be given again: any of ir-measures, and Hit@k for answers.",
+            show_default=f"{', '.join(JUDGED)}; for answers {', '.join(ANSWERED)}",
         ),
     ] = None,
     by: Annotated[
@@ -88,16 +85,16 @@ def evaluate_command(
     ] = None,
     language: Annotated[
         str | None,
-        typer.Option(help="BM25: language of stemming and stop words, or none.  [default: english]", show_default=False),
+        typer.Option(help="BM25: language of stemming and stop words, or none.", show_default="english"),
     ] = None,
     depth: Annotated[int, typer.Option(min=1, metavar="N", help="Documents that a search returns.")] = 100,
     to: Annotated[
         Path | None,
-        typer.Option("--to", metavar="FOLDER", help="Where the collection goes.  [default: runs/NAME]", show_default=False),
+        typer.Option("--to", metavar="FOLDER", help="Where the collection goes.", show_default="runs/NAME"),
     ] = None,
     runs: Annotated[
         Path | None,
-        typer.Option(metavar="FOLDER", help="Where TREC runs go.  [default: beside the collection]", show_default=False),
+        typer.Option(metavar="FOLDER", help="Where TREC runs go.", show_default="beside the collection"),
     ] = None,
     report: Annotated[
         Path | None,

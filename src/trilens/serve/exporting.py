@@ -37,8 +37,8 @@ def export_command(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="JSON lines with a text each, to fit ranges and untrained heads to.  [default: Python's own docstrings]",
-            show_default=False,
+            help="JSON lines with a text each, to fit ranges and untrained heads to.",
+            show_default="Python's own docstrings",
         ),
     ] = None,
     licence: Annotated[str | None, typer.Option(help="Of the weights, such as Apache-2.0.", show_default=False)] = None,

@@ -38,42 +38,32 @@ def index(
         ),
     ],
     lens: Lens = None,
-    model: Annotated[
-        str | None, typer.Option(help=f"Bundled model or model folder.  [default: {DEFAULT_MODEL}]", show_default=False)
-    ] = None,
+    model: Annotated[str | None, typer.Option(help="Bundled model or model folder.", show_default=DEFAULT_MODEL)] = None,
     language: Annotated[
         str | None,
-        typer.Option(help="Language of stemming and stop words, or none.  [default: english]", show_default=False),
+        typer.Option(help="Language of stemming and stop words, or none.", show_default="english"),
     ] = None,
     k1: Annotated[
         float | None,
-        typer.Option(help="BM25: how soon repeated words stop counting.  [default: 0.9]", show_default=False),
+        typer.Option(help="BM25: how soon repeated words stop counting.", show_default="0.9"),
     ] = None,
-    b: Annotated[
-        float | None, typer.Option(help="BM25: how much long texts are held back.  [default: 0.4]", show_default=False)
-    ] = None,
+    b: Annotated[float | None, typer.Option(help="BM25: how much long texts are held back.", show_default="0.4")] = None,
     passage_words: Annotated[
-        int | None, typer.Option(help="Longest passage; 0 keeps documents whole.  [default: 150]", show_default=False)
+        int | None, typer.Option(help="Longest passage; 0 keeps documents whole.", show_default="150")
     ] = None,
-    overlap_words: Annotated[
-        int | None, typer.Option(help="Words shared by neighbouring passages.  [default: 30]", show_default=False)
-    ] = None,
-    bits: Annotated[
-        int | None, typer.Option(help="Multi: 1, 2 or 4 bits per dimension of a token.  [default: 4]", show_default=False)
-    ] = None,
+    overlap_words: Annotated[int | None, typer.Option(help="Words shared by neighbouring passages.", show_default="30")] = None,
+    bits: Annotated[int | None, typer.Option(help="Multi: 1, 2 or 4 bits per dimension of a token.", show_default="4")] = None,
     centroids: Annotated[
         int | None,
-        typer.Option(help="Multi: how many centroids token vectors are coded by.  [default: by size]", show_default=False),
+        typer.Option(help="Multi: how many centroids token vectors are coded by.", show_default="by size"),
     ] = None,
-    pool: Annotated[
-        int | None, typer.Option(help="Multi: one vector for so many tokens.  [default: 1]", show_default=False)
-    ] = None,
+    pool: Annotated[int | None, typer.Option(help="Multi: one vector for so many tokens.", show_default="1")] = None,
     id_field: Annotated[str | None, typer.Option(help="Field or column that holds the id.", show_default=False)] = None,
     text_field: Annotated[str | None, typer.Option(help="Field or column that holds the text.", show_default=False)] = None,
     title_field: Annotated[str | None, typer.Option(help="Field or column that holds the title.", show_default=False)] = None,
     vector_field: Annotated[
         str | None,
-        typer.Option(help="Lens vectors: the field of terms and weights.  [default: vector]", show_default=False),
+        typer.Option(help="Lens vectors: the field of terms and weights.", show_default="vector"),
     ] = None,
     skip_bad: Annotated[
         bool,

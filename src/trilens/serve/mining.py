@@ -31,18 +31,16 @@ def mine_command(
     out: Annotated[Path, typer.Option("--out", metavar="FILE", help="The JSONL file to be made.", show_default=False)],
     format: Annotated[
         Format | None,
-        typer.Option("--format", help="What DATA is.  [default: beir for a folder, dpr for a file]", show_default=False),
+        typer.Option("--format", help="What DATA is.", show_default="beir for a folder, dpr for a file"),
     ] = None,
     corpus: Annotated[Path | None, typer.Option(metavar="FILE", help="What passage ids stand for.", show_default=False)] = None,
     queries: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Triples: the texts of the queries.", show_default=False)
     ] = None,
-    split: Annotated[str | None, typer.Option(help="BEIR: which judgements.  [default: train]", show_default=False)] = None,
+    split: Annotated[str | None, typer.Option(help="BEIR: which judgements.", show_default="train")] = None,
     collection: Annotated[
         Path | None,
-        typer.Option(
-            metavar="COLLECTION", help="Search this one.  [default: a temporary one of the data's passages]", show_default=False
-        ),
+        typer.Option(metavar="COLLECTION", help="Search this one.", show_default="a temporary one of the data's passages"),
     ] = None,
     lens: Annotated[str, typer.Option("--lens", metavar="NAME", help="The lens that finds candidates.")] = "bm25",
     model: Annotated[
@@ -78,8 +76,8 @@ def mine_command(
         bool | None,
         typer.Option(
             "--texts/--ids",
-            help="Write passages with their texts, or as ids of the corpus.  [default: ids if there is a corpus]",
-            show_default=False,
+            help="Write passages with their texts, or as ids of the corpus.",
+            show_default="ids if there is a corpus",
         ),
     ] = None,
     skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Report bad examples and go on, instead of stopping.")] = False,

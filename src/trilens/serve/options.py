@@ -15,11 +15,11 @@ CollectionPath = Annotated[Path, typer.Argument(metavar="COLLECTION", help="Fold
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on standard output.")]
 Threads = Annotated[
     int | None,
-    typer.Option(min=1, metavar="N", help="Threads of the encoder.  [default: all cores]", show_default=False),
+    typer.Option(min=1, metavar="N", help="Threads of the encoder.", show_default="all cores"),
 ]
 Lens = Annotated[
     str | None,
-    typer.Option("--lens", metavar="NAME[,NAME]", help="Lenses, separated by commas.  [default: all]", show_default=False),
+    typer.Option("--lens", metavar="NAME[,NAME]", help="Lenses, separated by commas.", show_default="all"),
 ]
 
 FusionText = Annotated[
