@@ -17,6 +17,7 @@ from typing import Any
 from benchmarks.record import ROOT, file_hash, record, rows
 
 SEED = 1  # of all recipes
+CURVE = ":nDCG@10"
 IN_BATCH = 'objectives=[{"kind": "late", "mean": true, "temperature": 0.05}]'
 # Each variant: its recipe, and what is set otherwise.
 VARIANTS: dict[str, tuple[str, list[str]]] = {
@@ -58,10 +59,24 @@ def run(name: str, options: argparse.Namespace) -> dict[str, Any]:
     command = [sys.executable, "-m", "trilens", "train", str(ROOT / "recipes" / f"{recipe}.yaml"), "--to", str(folder)]
     for change in [*given, *changes, *options.set]:
         command += ["--set", change]
-    if subprocess.run(command, check=False).returncode:
+    finished = folder / "result.json"
+    if not finished.exists() and subprocess.run(command, check=False).returncode:
         sys.exit(f"{name} failed; see above. What was finished is recorded")
-    found: dict[str, Any] = json.loads((folder / "result.json").read_text(encoding="utf-8"))
-    return found
+    found: dict[str, Any] = json.loads(finished.read_text(encoding="utf-8"))
+    return found | curves(folder / "log.jsonl")
+
+
+def curves(log: Path) -> dict[str, Any]:
+    """The held-out nDCG@10 of each head by step, and the loss."""
+    lines = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
+    measured = [line for line in lines if any(name.endswith(CURVE) for name in line)]
+    heads = [name for name in measured[0] if name.endswith(CURVE)]
+    return {
+        "curve": {
+            name.removeprefix("eval_").removesuffix(CURVE): [[at["step"], at[name]] for at in measured] for name in heads
+        },
+        "losses": [[line["step"], line["loss"]] for line in lines if "loss" in line],
+    }
 
 
 def main() -> None:
@@ -79,7 +94,7 @@ def main() -> None:
     for name in options.only:
         if name not in done:
             found = run(name, options)
-            facts = {key: found[key] for key in ("steps", "best_step", "seconds", "before", "after")}
+            facts = {key: found[key] for key in ("steps", "best_step", "seconds", "before", "after", "curve", "losses")}
             facts |= {"recipe": VARIANTS[name][0], "backbone": Path(options.backbone).name, "settings": options.set}
             known = {"data": data, "threads": len(os.sched_getaffinity(0)), "seed": SEED, "repeats": 1}
             record("recipes", variant=name, **facts, **known)

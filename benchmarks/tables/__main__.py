@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks.record import COMMITTED, RESULTS, ROOT
-from benchmarks.tables import quality, races, speed, summary
+from benchmarks.tables import curves, quality, races, speed, summary
 from benchmarks.tables.markdown import not_measured
 
 PAGES = (ROOT / "README.md", ROOT / "benchmarks" / "BOOK.md")
@@ -75,6 +75,7 @@ def main() -> None:
             target(page).write_text(filled, encoding="utf-8")
     if not options.check:
         races.plots()
+        curves.draw()
 
 
 if __name__ == "__main__":

@@ -24,6 +24,7 @@ from trilens.train.fitting import fit_heads
 from trilens.train.model import stacks_of
 from trilens.train.recipe import read_recipe
 from trilens.train.run import train
+from trilens.train.states import StateCache
 from trilens.train.trainer import read_log
 
 QUESTIONS, STEPS = 60, 4
@@ -325,6 +326,27 @@ def test_heads_begin_fitted_to_the_texts(calm: Path) -> None:
     own[:, the - tiny.BERT_SHIFT] = False  # it stands in all texts, so it says nothing of any
     assert above[own].float().mean() > 0.8 and above[~own].float().mean() < 0.3
     assert found["lexical"][0, first] > found["lexical"][0, the]
+
+
+def test_states_are_found_again_but_none_of_other_texts_or_models(tmp_path: Path, calm: Path) -> None:
+    def kept(texts: list[str], model: Any, layers: int | None = None) -> list[int]:
+        """How many texts were computed, with the states of all of them at the end."""
+        computed: list[int] = []
+        cache = StateCache(model, tmp_path, layers)
+        cache.add("document", texts, computed.append)
+        fresh = StateCache(model, tmp_path / "fresh", layers)
+        fresh.add("document", texts)
+        for name, states in cache.known("document", texts).items():
+            assert torch.equal(torch.as_tensor(states), torch.as_tensor(fresh.known("document", texts)[name]))
+        return computed
+
+    model = build_model(calm, ["dense"])
+    assert sum(kept(tiny.TEXTS, model)) == len(tiny.TEXTS)
+    assert not kept(tiny.TEXTS, model)
+    assert kept(tiny.TEXTS[:2], model) and kept(tiny.TEXTS[:2], model, layers=1)
+    assert kept(tiny.TEXTS[:2], build_model(tiny.bert(tmp_path / "other", seed=3), ["dense"]), layers=1)
+    (tmp_path / "document.whole").unlink()  # as a run leaves it that was stopped while it computed them
+    assert kept(tiny.TEXTS[:2], model)
 
 
 @pytest.mark.parametrize("towers", ["shared", "separate"])

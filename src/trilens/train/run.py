@@ -192,7 +192,9 @@ def _trainer(
         read = _reader(recipe.model, model, data.examples, Path(arguments.output_dir))
         if recipe.negatives.source == "refresh":
             known = read.known if isinstance(read, StateCache) else None
-            callbacks.append(Refresh(negatives, TorchEncoder(model, known=known), recipe.negatives))
+            callbacks.append(
+                Refresh(negatives, TorchEncoder(model, heads=[recipe.negatives.lens], known=known), recipe.negatives)
+            )
         feed = Feed(data.examples, read, negatives, recipe.negatives.count, run.seed, make_teacher(recipe.teacher))
         lengths, count = _lengths(data.examples, model), len(data.examples)
         plan = KeyBatches(data.order, lengths, data.examples.groups(), batches, arguments.world_size, run.seed, **sizes)

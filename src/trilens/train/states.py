@@ -1,10 +1,11 @@
 """Token states after frozen layers, computed once: a run that trains heads alone, or the layers above, reads them instead of
 computing them again.
 
-Dropout is off below, since the same states serve every round. They are kept in 16 bits, in a file that the run leaves behind
-only while it lasts.
+Dropout is off below, since the same states serve every round. They are kept in 16 bits, in a file that lasts as long as the
+run, so that one which was stopped finds them when it goes on.
 """
 
+import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -50,13 +51,30 @@ class StateCache:
         ]
         offsets = offsets_of(np.array(lengths, np.int64))
         self._folder.mkdir(parents=True, exist_ok=True)
-        shape = (int(offsets[-1]), stack.backbone.get_embedding_dimension())
-        states = np.lib.format.open_memmap(self._folder / f"{task}.npy", "w+", np.float16, shape)
-        with at_rest(self._model):
-            for start in range(0, len(every), WINDOW):
-                self._fill(stack, task, every[start : start + WINDOW], states[offsets[start] :], progress)
+        file, whole = self._folder / f"{task}.npy", self._folder / f"{task}.whole"
+        wanted = self._digest(stack, every)
+        if whole.exists() and whole.read_text(encoding="utf-8") == wanted:
+            states = np.load(file, mmap_mode="r")
+        else:
+            whole.unlink(missing_ok=True)
+            shape = (int(offsets[-1]), stack.backbone.get_embedding_dimension())
+            states = np.lib.format.open_memmap(file, "w+", np.float16, shape)
+            with at_rest(self._model):
+                for start in range(0, len(every), WINDOW):
+                    self._fill(stack, task, every[start : start + WINDOW], states[offsets[start] :], progress)
+            states.flush()
+            whole.write_text(wanted, encoding="utf-8")
         self._places[task] = {text: place for place, text in enumerate(every)}
         self._offsets[task], self._states[task] = offsets, states
+
+    def _digest(self, stack: Stack, texts: list[str]) -> str:
+        """Of all that decides the states: a run that goes on computes none again, and uses none of another model or text."""
+        digest = hashlib.blake2b(f"{self._layers} {stack.heads.description.model_dump_json()}".encode(), digest_size=16)
+        for tensor in stack.backbone.state_dict().values():
+            digest.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data)
+        for text in texts:
+            digest.update(f"{len(text)} {text}".encode())
+        return digest.hexdigest()
 
     def _fill(
         self, stack: Stack, task: str, texts: list[str], states: NDArray[np.float16], progress: Callable[[int], None]

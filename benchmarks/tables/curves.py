@@ -1,0 +1,41 @@
+"""The loss and the held-out measure of every recipe by step, drawn out of recorded runs."""
+
+from pathlib import Path
+
+from benchmarks.record import RESULTS
+from benchmarks.tables.markdown import Row, newest
+
+COLUMNS = 3
+
+
+def draw() -> None:
+    """One picture with a panel for each recipe; a variant has the colour of its measures and of its loss, which is faint."""
+    by_recipe: dict[str, list[Row]] = {}
+    for row in newest("recipes", "variant").values():
+        if row.get("curve"):
+            by_recipe.setdefault(row["recipe"], []).append(row)
+    if by_recipe:
+        _panels(by_recipe, RESULTS / "recipes.png")
+
+
+def _panels(by_recipe: dict[str, list[Row]], path: Path) -> None:
+    from matplotlib.figure import Figure
+
+    lines = -(-len(by_recipe) // COLUMNS)
+    figure = Figure(figsize=(4.5 * COLUMNS, 3.2 * lines), layout="constrained")
+    panels = figure.subplots(lines, COLUMNS, squeeze=False).flatten()
+    for axes, (recipe, rows) in zip(panels, by_recipe.items(), strict=False):
+        losses = axes.twinx()
+        for number, row in enumerate(rows):
+            colour = f"C{number}"
+            for head, style in zip(row["curve"], ("-", "--", ":", "-."), strict=False):
+                name = row["variant"] if len(row["curve"]) == 1 else f"{row['variant']}, {head}"
+                axes.plot(*zip(*row["curve"][head], strict=True), style, marker=".", color=colour, label=name)
+            losses.plot(*zip(*row["losses"], strict=True), color=colour, alpha=0.25)
+        axes.set(title=recipe, xlabel="step", ylabel="nDCG@10, held out")
+        losses.set_ylabel("loss (faint)")
+        axes.grid(alpha=0.3)
+        axes.legend(fontsize=6)
+    for axes in panels[len(by_recipe) :]:
+        axes.set_visible(False)
+    figure.savefig(path, dpi=110)
