@@ -54,6 +54,29 @@ def test_for_people_and_programs(data: Path, runs: tuple[Path, Path], trilens: T
     assert found["examples"][0]["query"] == "what is alpha"
 
 
+def test_datasets_of_other_layouts(data: Path, runs: tuple[Path, Path], tmp_path: Path, trilens: Trilens) -> None:
+    trec, answered = tmp_path / "trec", tmp_path / "answered"
+    for folder in (trec, answered):
+        folder.mkdir()
+        shutil.copy(data / "corpus.jsonl", folder)
+    (trec / "topics.test.tsv").write_text("".join(f"q-{name}\twhat is {name}\n" for name in NAMES))
+    (trec / "qrels.test.txt").write_text("".join(f"q-{name} 0 {name} 1\n" for name in NAMES))
+    (answered / "nq-test.qa.csv").write_text("".join(f"what is {name}\t['{name}']\n" for name in NAMES))
+    plain = trilens("compare", *runs, "--dataset", data, "--json").json
+    assert trilens("compare", *runs, "--dataset", trec, "--json").json == plain
+    judged = trilens("compare", *runs, "--dataset", trec, "--qrels", trec / "qrels.test.txt", "--json").json
+    assert judged == plain
+    refused = trilens("compare", *runs, "--dataset", answered, "--split", "nq-test")
+    assert (refused.code, refused.err.count("\n")) == (1, 1)
+    assert "has answers but no judgements" in refused.err
+    made = trilens("index", data, "--to", tmp_path / "letters.trilens", "--lens", "bm25,tokens")
+    assert made.code == 0
+    (trec / "topics.dev.tsv").write_text((trec / "topics.test.tsv").read_text())
+    (trec / "qrels.dev.txt").write_text((trec / "qrels.test.txt").read_text())
+    tuned = trilens("tune", tmp_path / "letters.trilens", trec, "--policy", "zscore", "--json").json
+    assert (tuned["dataset"], tuned["queries"]) == ("trec", len(NAMES))
+
+
 def test_judgements_from_a_trec_file(tmp_path: Path, runs: tuple[Path, Path], trilens: Trilens) -> None:
     qrels = tmp_path / "judged.qrels"
     qrels.write_text("".join(f"q-{name} 0 {name} 1\n" for name in [*NAMES[:6], "never"]))

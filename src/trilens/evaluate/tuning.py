@@ -18,7 +18,7 @@ from trilens.collection import Collection
 from trilens.errors import BadInput
 from trilens.evaluate.measures import Hit, parse_measure
 from trilens.search.fusion import Candidates, Fusion, Policy, fuse
-from trilens.text.beir import Beir
+from trilens.text.dataset import Dataset, judged_queries
 from trilens.text.qrels import Qrels
 
 POLICIES: tuple[Policy, ...] = ("zscore", "minmax", "rrf", "weighted")
@@ -86,7 +86,7 @@ class Tuning:
 
 def tune(
     collection: Collection,
-    dataset: Beir,
+    dataset: Dataset,
     split: str,
     lenses: Sequence[str],
     measure: str = "nDCG@10",
@@ -96,7 +96,7 @@ def tune(
 ) -> Tuning:
     """The best weights of each policy for these lenses on the judged queries of a split, which must not be the test split."""
     parsed = _require(split, lenses, measure, policies)
-    queries, qrels = dataset.queries(split), dataset.qrels(split)
+    queries, qrels = judged_queries(dataset, split)
     if len(queries) < 2 * FOLDS:
         raise BadInput(f"{dataset.name} has {len(queries)} judged queries in split {split!r}; expected at least {2 * FOLDS}")
     judged = gather(collection, queries, lenses, depth, report)

@@ -22,10 +22,11 @@ from trilens.evaluate.report import comparison_page
 from trilens.evaluate.runs import read_trec
 from trilens.evaluate.significance import SEED
 from trilens.evaluate.verdict import method, notes, verdict
+from trilens.serve.judged_corpus import opened
 from trilens.serve.options import Json, Lens, Threads, lens_names
 from trilens.serve.progress import counting
 from trilens.serve.render import out, print_json, printable, snippet, write_page
-from trilens.text.beir import Beir
+from trilens.text.dataset import judged_queries
 from trilens.text.qrels import Qrels, read_qrels
 
 ENDINGS = (".gz", ".xz", ".bz2", ".trec", ".run", ".txt", ".tsv")
@@ -42,10 +43,10 @@ def compare_command(
         typer.Option("--qrels", metavar="FILE", help="Judgements: TREC's four columns, or BEIR's three.", show_default=False),
     ] = None,
     dataset: Annotated[
-        Path | None,
-        typer.Option("--dataset", metavar="FOLDER", help="A BEIR folder: judgements, texts of queries.", show_default=False),
+        str | None,
+        typer.Option("--dataset", metavar="DATA", help="Judged queries: a folder, or beir/NAME.", show_default=False),
     ] = None,
-    split: Annotated[str, typer.Option(help="Which judgements of the folder: the name of a file in qrels/.")] = "test",
+    split: Annotated[str, typer.Option(help="Which queries of the dataset.")] = "test",
     measure: Annotated[
         list[str] | None,
         typer.Option(
@@ -110,14 +111,18 @@ def compare_command(
         _print(compared, found, out())
 
 
-def _judgements(qrels: Path | None, dataset: Path | None, split: str) -> tuple[Qrels, Mapping[str, str]]:
+def _judgements(qrels: Path | None, dataset: str | None, split: str) -> tuple[Qrels, Mapping[str, str]]:
     """Those of the file, else those of the folder; and the texts of queries as far as they are known."""
     if dataset is None:
         if qrels is None:
             raise BadInput("there are no judgements to compare by; give --qrels FILE or --dataset FOLDER")
         return read_qrels(qrels), {}
-    folder = Beir(dataset)
-    return (read_qrels(qrels) if qrels else folder.qrels(split)), folder.all_queries()
+    data = opened(dataset)
+    if qrels is None:
+        queries, judged = judged_queries(data, split)
+        return judged, queries
+    every = (data.split(name).queries for name in data.splits())
+    return read_qrels(qrels), {query_id: query.text for queries in every for query_id, query in queries.items()}
 
 
 def _named(given: Sequence[str]) -> dict[str, Path]:

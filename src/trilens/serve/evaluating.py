@@ -2,8 +2,6 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, cast
 
@@ -11,7 +9,6 @@ import typer
 from rich.table import Table
 
 from trilens.errors import BadInput
-from trilens.evaluate.beir_archives import Archive, BytesDone
 from trilens.evaluate.datasets import choose_split, open_dataset
 from trilens.evaluate.evaluation import LensResult, Task, evaluate
 from trilens.evaluate.groups import GROUPINGS, require_grouping
@@ -20,9 +17,9 @@ from trilens.evaluate.report import evaluation_page, gather
 from trilens.evaluate.runs import write_trec
 from trilens.evaluate.soundness import Soundness, examine
 from trilens.evaluate.variants import Variant, parse_variant
-from trilens.serve.judged_corpus import corpus_collection
+from trilens.serve.judged_corpus import corpus_collection, downloading
 from trilens.serve.options import Json, Lens, Threads, comma_list, lens_names
-from trilens.serve.progress import counting, counting_bytes
+from trilens.serve.progress import counting
 from trilens.serve.render import out, print_json, write_page
 from trilens.store.config import DEFAULT_LENSES
 from trilens.text.answers import AnswerKind
@@ -170,7 +167,7 @@ def _datasets(sources: list[str], queries: Path | None, qrels: Path | None, lang
     if queries is not None and len(sources) > 1:
         raise BadInput(f"--queries is given with {len(sources)} corpora; expected one")
     language = languages[0] if languages else None
-    found = [open_dataset(source, queries, qrels, language, _downloading) for source in sources]
+    found = [open_dataset(source, queries, qrels, language, downloading) for source in sources]
     if doubled := [name for name, count in Counter(dataset.name for dataset in found).items() if count > 1]:
         raise BadInput(f"two folders are called {doubled[0]}; expected different names, which results are kept under")
     return found
@@ -191,12 +188,6 @@ def _options(names: list[str] | None, model: str | None, language: str | None) -
     """Of the collection, where they differ from the usual ones."""
     said = {"lenses": names, "model": model, "bm25": {"analysis": {"language": language}} if language else None}
     return {name: value for name, value in said.items() if value is not None}
-
-
-@contextmanager
-def _downloading(name: str, archive: Archive) -> Iterator[BytesDone]:
-    with counting_bytes(f"downloading {name}", archive.bytes) as advance:
-        yield advance
 
 
 def _variants(lenses: list[str], variants: list[str]) -> list[Variant]:

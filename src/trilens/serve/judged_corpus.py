@@ -1,6 +1,7 @@
-"""The corpus of a dataset as a collection: encoded once, kept, and brought up to date by the next evaluation."""
+"""Datasets as users name them, and their corpora as collections: encoded once, kept, and brought up to date by the next use."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -8,12 +9,25 @@ from trilens.collection import Collection
 from trilens.encode.folder import fingerprint_model
 from trilens.encode.models import resolve_model
 from trilens.errors import CollectionError
-from trilens.serve.progress import counting
+from trilens.evaluate.beir_archives import Archive, BytesDone
+from trilens.evaluate.datasets import open_dataset
+from trilens.serve.progress import counting, counting_bytes
 from trilens.store.config import CollectionConfig
 from trilens.text.dataset import Dataset
 from trilens.text.readers import read, survey
 
 AT_ONCE = 10_000
+
+
+def opened(source: str) -> Dataset:
+    """The dataset of a folder in any known layout, or of a name, which is downloaded with a progress bar."""
+    return open_dataset(source, downloading=downloading)
+
+
+@contextmanager
+def downloading(name: str, archive: Archive) -> Iterator[BytesDone]:
+    with counting_bytes(f"downloading {name}", archive.bytes) as advance:
+        yield advance
 
 
 def corpus_collection(dataset: Dataset, target: Path, options: dict[str, Any], threads: int | None) -> Collection:

@@ -1,7 +1,6 @@
 """Commands that look into the multi lens: align and analyse."""
 
 from dataclasses import asdict
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -13,10 +12,11 @@ from trilens.errors import BadInput
 from trilens.evaluate.token_retrieval import analyse
 from trilens.explain.alignment import Alignment
 from trilens.index.multi_params import parse_params
+from trilens.serve.judged_corpus import opened
 from trilens.serve.options import CollectionPath, Json, MultiSettings, Threads
 from trilens.serve.progress import counting
 from trilens.serve.render import out, print_json, printable
-from trilens.text.beir import Beir
+from trilens.text.dataset import judged_queries
 
 
 def align_command(
@@ -48,10 +48,10 @@ def align_command(
 
 def analyse_command(
     path: CollectionPath,
-    folder: Annotated[
-        Path, typer.Argument(metavar="FOLDER", help="A BEIR folder with the queries and judgements.", show_default=False)
+    data: Annotated[
+        str, typer.Argument(metavar="DATA", help="Queries and judgements: a folder, or beir/NAME.", show_default=False)
     ],
-    split: Annotated[str, typer.Option(help="Which judgements: the name of a file in qrels/.")] = "test",
+    split: Annotated[str, typer.Option(help="Which judged queries.")] = "test",
     threads: Threads = None,
     json: Json = False,
 ) -> None:
@@ -61,13 +61,13 @@ def analyse_command(
 
       trilens analyse runs/scifact/multi.trilens data/scifact
     """
-    dataset = Beir(folder)
-    queries = dataset.queries(split)
+    dataset = opened(data)
+    queries, qrels = judged_queries(dataset, split)
     with (
         Collection.open(path, threads=threads) as collection,
         counting("analysing", len(queries), "queries") as advance,
     ):
-        results = [asdict(result) for result in analyse(collection, queries, dataset.qrels(split), report=advance)]
+        results = [asdict(result) for result in analyse(collection, queries, qrels, report=advance)]
     if json:
         print_json({"dataset": dataset.name, "results": results})
         return

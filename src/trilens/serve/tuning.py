@@ -1,6 +1,5 @@
 """The tune command: weights of a fusion from judged queries."""
 
-from pathlib import Path
 from typing import Annotated, Any, cast
 
 import typer
@@ -10,18 +9,18 @@ from rich.table import Table
 from trilens.collection import Collection
 from trilens.evaluate.tuning import POLICIES, Tuning, tune
 from trilens.search.fusion import Policy
+from trilens.serve.judged_corpus import opened
 from trilens.serve.options import CollectionPath, Json, Lens, Threads, lens_names
 from trilens.serve.progress import counting
 from trilens.serve.render import out, print_json
-from trilens.text.beir import Beir
 
 
 def tune_command(
     path: CollectionPath,
     data: Annotated[
-        Path, typer.Argument(metavar="DATA", help="A BEIR folder with the queries and judgements.", show_default=False)
+        str, typer.Argument(metavar="DATA", help="Queries and judgements: a folder, or beir/NAME.", show_default=False)
     ],
-    split: Annotated[str, typer.Option(help="Which judgements: the name of a file in qrels/; never the test split.")] = "dev",
+    split: Annotated[str, typer.Option(help="Which judged queries; never the test split.")] = "dev",
     lens: Lens = None,
     measure: Annotated[str, typer.Option(help="What is to be as high as possible.")] = "nDCG@10",
     policy: Annotated[
@@ -43,7 +42,7 @@ def tune_command(
 
       trilens tune my.trilens data/nfcorpus --lens bm25,dense --policy zscore --measure AP --save
     """
-    dataset = Beir(data)
+    dataset = opened(data)
     policies = cast(list[Policy], [name.strip() for name in policy.split(",") if name.strip()])
     with Collection.open(path, threads=threads) as collection:
         lenses = lens_names(lens) or collection.lenses

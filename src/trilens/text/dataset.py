@@ -50,6 +50,14 @@ class Dataset(Protocol):
         """One of them."""
 
 
+def judged_queries(dataset: Dataset, split: str) -> tuple[dict[str, str], Qrels]:
+    """The texts of a split's queries and their judgements; refused where all there is are answers."""
+    found = dataset.split(split)
+    if not found.qrels:
+        raise BadInput(f"split {split!r} of {dataset.name} has answers but no judgements; expected a split with judgements")
+    return {query_id: query.text for query_id, query in found.queries.items()}, found.qrels
+
+
 def judged_split(name: str, queries: Queries, qrels: Qrels, where: str) -> Split:
     """The queries that have judgements; `where` those are is told if they judge queries that nobody knows."""
     missing = [query_id for query_id in qrels if query_id not in queries]
