@@ -31,7 +31,8 @@ def test_a_cross_encoder_teaches_by_its_scores_before_the_sigmoid(tmp_path: Path
 
 
 @pytest.mark.parametrize("head", ["dense", "multi"])
-def test_another_retriever_teaches_by_one_of_its_heads(head: str, tmp_path: Path) -> None:
+def test_another_retriever_teaches_by_one_of_its_heads(head: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("trilens.train.teacher.AT_ONCE", 3)  # so that there are several batches
     multi = {"dim": 8, "normalised": True, "skip_punctuation": True, "skip_special": False}
     model = build_model(str(tiny.bert(tmp_path / "bert")), ["dense", "multi"], "shared", {"multi": multi}, 1)
     model.save_pretrained(str(tmp_path / "model"), create_model_card=False)

@@ -8,11 +8,13 @@ import torch
 from torch import Tensor
 
 from trilens.encode.folder import Head
-from trilens.train.cached import encode
+from trilens.train.cached import encode, join
 from trilens.train.feed import Teacher, reader
 from trilens.train.negatives.cross_encoder import CrossEncoderScorer
 from trilens.train.objectives import grouped, own_scores
 from trilens.train.recipe import TeacherPart
+
+AT_ONCE = 8  # docs of a bi-encoder
 
 
 class CrossEncoderTeacher:
@@ -43,8 +45,13 @@ class BiEncoderTeacher:
     def __call__(self, queries: Sequence[str], docs: Sequence[Sequence[str]]) -> Tensor:
         """Scores (queries, docs of each)."""
         flat = [doc for group in docs for doc in group]
+        # Short docs with short ones: padded to the longest of all, most of what is computed would be padding.
+        order = sorted(range(len(flat)), key=lambda at: len(flat[at]))
         asked = encode(self._model, self._read(list(queries), task="query"))
-        found = encode(self._model, self._read(flat, task="document"))
+        batches = (order[start : start + AT_ONCE] for start in range(0, len(order), AT_ONCE))
+        parts = [encode(self._model, self._read([flat[at] for at in batch], task="document")) for batch in batches]
+        back = torch.tensor(order).argsort()
+        found = {name: value[back] for name, value in join(parts).items()}
         return own_scores(self._head, asked, grouped(found, len(queries)))
 
 
