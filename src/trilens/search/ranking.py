@@ -1,8 +1,7 @@
 """Documents in the order in which one lens sees them: rows grouped back to their documents, best passage first."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,9 +10,11 @@ from trilens.encode.encoder import Encoded
 from trilens.store.snapshot import Snapshot
 
 
-@dataclass(frozen=True, slots=True)
-class Ranked:
-    """A document by its key, with its best passage: which row that is, its score, and where it lies in the text."""
+class Ranked(NamedTuple):
+    """A document by its key, with its best passage: which row that is, its score, and where it lies in the text.
+
+    A tuple, since a search makes hundreds of them for each query.
+    """
 
     key: int
     row: int
@@ -39,24 +40,28 @@ def rank_documents(
     fetched = min(2 * k if snapshot.has_passages else k, snapshot.rows)
     while True:
         top = snapshot.search(lens, queries, fetched, where, exact, params)
-        ranked = group_rows(snapshot, top.rows, top.scores)
+        ranked = group_rows(snapshot, top.rows, top.scores, k)
         short = any(len(documents) < k and top.rows[query, -1] >= 0 for query, documents in enumerate(ranked))
         if not short or fetched == snapshot.rows:
-            return [documents[:k] for documents in ranked]
+            return ranked
         fetched = min(2 * fetched, snapshot.rows)
 
 
-def group_rows(snapshot: Snapshot, rows: NDArray[np.int64], scores: NDArray[np.float32]) -> list[list[Ranked]]:
-    """The documents of the rows (queries, n) of each query, best first as the rows are; -1 stands for no row."""
+def group_rows(
+    snapshot: Snapshot, rows: NDArray[np.int64], scores: NDArray[np.float32], most: int | None = None
+) -> list[list[Ranked]]:
+    """The documents of the rows (queries, n) of each query, or the first `most`, best first as the rows are; -1 is no row."""
     places = snapshot.places(rows)
-    columns = (rows, scores, places.keys, places.starts, places.ends)
-    return [_group(*(column[query] for column in columns)) for query in range(len(rows))]
+    columns = [column.tolist() for column in (places.keys, rows, scores, places.starts, places.ends)]
+    return [_group(most, *one) for one in zip(*columns, strict=True)]
 
 
-def _group(*columns: Any) -> list[Ranked]:
+def _group(most: int | None, *columns: list[Any]) -> list[Ranked]:
     """The first row of each document."""
     best: dict[int, Ranked] = {}
-    for row, score, key, start, end in zip(*(column.tolist() for column in columns), strict=True):
-        if row >= 0 and key not in best:
-            best[key] = Ranked(key, row, score, start, end)
+    for one in map(Ranked, *columns):
+        if one.row >= 0 and one.key not in best:
+            if len(best) == most:
+                break
+            best[one.key] = one
     return list(best.values())

@@ -38,10 +38,8 @@ def make_app(service: Service, hosts: Container[str] = (), origins: list[str] | 
     )
     app.state.service = service
     add_handlers(app)
-    api = APIRouter(prefix=PREFIX, responses=POSSIBLE)
     for part in (status, searching, documents, encoding):
-        api.include_router(part.router)
-    app.include_router(api)
+        app.include_router(part.router, prefix=PREFIX, responses=POSSIBLE)
     app.include_router(_pages())
     if origins:
         app.add_middleware(CORSMiddleware, allow_origins=origins, allow_methods=["*"], allow_headers=["*"])
