@@ -57,7 +57,7 @@ def test_expansion_is_shown(collection: Path, trilens: Trilens) -> None:
         (["search", "delete", "--fusion", "rrf:smell=1,bm25=1"], "no lens 'smell'"),
         (["search", "delete", "--hyde", "nowhere"], "HyDE address"),
         (["search", "delete", "--lens", "dense", "--hyde", "http://127.0.0.1:9/v1"], "cannot be asked"),
-        (["tune", "nowhere"], "has no corpus.jsonl"),
+        (["tune", "nowhere"], "nowhere is no folder; expected one in a known layout"),
     ],
 )
 def test_what_is_refused(arguments: list[str], says: str, collection: Path, trilens: Trilens) -> None:
