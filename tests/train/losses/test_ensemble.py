@@ -11,6 +11,7 @@ torch = pytest.importorskip("torch", reason="training needs torch: pip install t
 from torch import Tensor
 
 from tests.train import plain
+from tests.train.losses.drawn import both_sides
 from trilens.errors import BadInput, TrainingFailed
 from trilens.train.losses.ensemble import Heads, ensemble
 
@@ -22,17 +23,7 @@ CASES: list[dict[str, Any]] = [
 
 
 def drawn(seed: int, queries: int = 3, group: int = 2) -> tuple[Heads, Heads]:
-    generator = torch.Generator().manual_seed(seed)
-
-    def side(*texts: int, tokens: int) -> Heads:
-        def values(*shape: int) -> Tensor:
-            return (0.3 * torch.randn(*texts, *shape, generator=generator, dtype=torch.float64)).requires_grad_()
-
-        mask = torch.rand(*texts, tokens, generator=generator) > 0.4
-        mask[..., 0] = True
-        return Heads(values(4), values(9), values(8), values(tokens, 5), mask)
-
-    return side(queries, tokens=3), side(queries, group, tokens=4)
+    return both_sides(Heads, (4, 9, 8), seed, queries, group)
 
 
 def scores_by_hand(queries: Heads, docs: Heads) -> dict[str, plain.Floats]:

@@ -10,6 +10,7 @@ torch = pytest.importorskip("torch", reason="training needs torch: pip install t
 from torch import Tensor
 
 from tests.train import plain
+from tests.train.losses.drawn import both_sides
 from trilens.errors import BadInput, TrainingFailed
 from trilens.train.losses.m3 import Heads, Weights, distils, m3
 
@@ -17,17 +18,7 @@ PUBLISHED_ENSEMBLE, PUBLISHED_LOSSES = Weights(1, 0.3, 1), Weights(1, 0.1, 1)
 
 
 def drawn(seed: int, queries: int = 3, group: int = 2) -> tuple[Heads, Heads]:
-    generator = torch.Generator().manual_seed(seed)
-
-    def side(*texts: int, tokens: int) -> Heads:
-        def values(*shape: int) -> Tensor:
-            return (0.3 * torch.randn(*texts, *shape, generator=generator, dtype=torch.float64)).requires_grad_()
-
-        mask = torch.rand(*texts, tokens, generator=generator) > 0.4
-        mask[..., 0] = True
-        return Heads(values(4), values(9), values(tokens, 5), mask)
-
-    return side(queries, tokens=3), side(queries, group, tokens=4)
+    return both_sides(Heads, (4, 9), seed, queries, group)
 
 
 def scores_by_hand(queries: Heads, docs: Heads, temperature: float) -> list[plain.Floats]:
