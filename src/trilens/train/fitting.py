@@ -7,14 +7,13 @@ import torch
 from sentence_transformers import SentenceTransformer
 from torch import Generator, Tensor
 
-from trilens.encode.onnx import batches_by_length
 from trilens.export.fit import fit_lexical, principal
 from trilens.export.rounding import Floats
 from trilens.train.build import start_sparse
-from trilens.train.encoder import BATCH_TOKENS, BATCH_TOKENS_ELSEWHERE, at_rest
+from trilens.train.encoder import at_rest
 from trilens.train.heads import SparseHead
 from trilens.train.model import Stack, stacks_of
-from trilens.train.states import NO_LIMIT
+from trilens.train.states import in_batches, last_states
 
 # Words that a text is not about shall have next to no weight, and those it is about shall stand out.
 SHARPNESS, BELOW = 3.0, 2.0
@@ -64,12 +63,9 @@ def fit_sparse(head: SparseHead, states: list[Floats], ids: list[list[int]], wor
 def _states(stack: Stack, texts: Sequence[str]) -> tuple[list[Floats], list[list[int]]]:
     """The states of each text, and its tokens."""
     rows = stack.backbone.reading("doc", fill=True).read(list(texts))
-    device = next(stack.backbone.parameters()).device
     states: list[Floats] = [np.empty(0, np.float32)] * len(texts)
-    size = BATCH_TOKENS.get(device.type, BATCH_TOKENS_ELSEWHERE)
-    for batch in batches_by_length([len(ids) for ids in rows.ids], size, NO_LIMIT):
-        features = {name: tensor.to(device) for name, tensor in stack.backbone.padded(rows, batch).items()}
-        found = stack.backbone(features)["token_embeddings"].float().cpu().numpy()
+    for batch, computed in in_batches(stack, rows, last_states):
+        found = computed.float().cpu().numpy()
         for place, at in enumerate(batch):
             states[at] = found[place, : len(rows.ids[at])]
     return states, [list(ids) for ids in rows.ids]

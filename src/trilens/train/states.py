@@ -6,7 +6,7 @@ run, so that one which was stopped finds them when it goes on.
 """
 
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from sentence_transformers import SentenceTransformer
 from torch import Tensor
 
 from trilens.encode.onnx import batches_by_length
+from trilens.encode.reading import Rows
 from trilens.errors import BadInput
 from trilens.represent.ragged import offsets_of
 from trilens.train.backbone import SIDES
@@ -81,11 +82,8 @@ class StateCache:
     ) -> None:
         rows = stack.backbone.reading(SIDES[task], fill=True).read(texts)
         starts = offsets_of(np.array([len(ids) for ids in rows.ids], np.int64))
-        device = next(stack.backbone.parameters()).device
-        size = BATCH_TOKENS.get(device.type, BATCH_TOKENS_ELSEWHERE)
-        for batch in batches_by_length([len(ids) for ids in rows.ids], size, NO_LIMIT):
-            features = {name: tensor.to(device) for name, tensor in stack.backbone.padded(rows, batch).items()}
-            found = self._compute(stack, features).to(torch.float16).cpu().numpy()
+        for batch, computed in in_batches(stack, rows, self._compute):
+            found = computed.to(torch.float16).cpu().numpy()
             if not np.isfinite(found).all():
                 raise BadInput(
                     "some states are too large for 16 bits; expected up to 65,504: leave out freeze and cache_states"
@@ -97,8 +95,7 @@ class StateCache:
     def _compute(self, stack: Stack, features: dict[str, Tensor]) -> Tensor:
         if self._layers is not None:
             return lower_states(stack.backbone.model, features, self._layers)
-        states: Tensor = stack.backbone(features)["token_embeddings"]
-        return states
+        return last_states(stack, features)
 
     def __call__(self, texts: list[str], *, task: str) -> dict[str, Any]:
         """See `feed.Read`."""
@@ -115,3 +112,20 @@ class StateCache:
         if self._layers is None:
             return {"token_embeddings": states}
         return {"lower_states": states, "lower_layers": self._layers}
+
+
+def in_batches(
+    stack: Stack, rows: Rows, compute: Callable[[Stack, dict[str, Tensor]], Tensor]
+) -> Iterator[tuple[NDArray[np.int64], Tensor]]:
+    """The places of texts of like length, and what is computed of them, padded to the longest."""
+    device = next(stack.backbone.parameters()).device
+    size = BATCH_TOKENS.get(device.type, BATCH_TOKENS_ELSEWHERE)
+    for batch in batches_by_length([len(ids) for ids in rows.ids], size, NO_LIMIT):
+        features = {name: tensor.to(device) for name, tensor in stack.backbone.padded(rows, batch).items()}
+        yield batch, compute(stack, features)
+
+
+def last_states(stack: Stack, features: dict[str, Tensor]) -> Tensor:
+    """The states (texts, tokens, hidden) after the last layer."""
+    states: Tensor = stack.backbone(features)["token_embeddings"]
+    return states
