@@ -72,6 +72,7 @@ CHAPTERS = {
         "hours the first time (every corpus is encoded), then 30 minutes",
         (("quality",),),
     ),
+    "words": Chapter("the words that everyday sentences activate", "nothing", "seconds", (("words",),)),
     "ablations": Chapter("what the parts of a lens are worth", f"{DATA}/cranfield", "15 minutes", (("ablations",),)),
     "recipes": Chapter(
         "every training recipe and its variants",

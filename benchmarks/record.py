@@ -65,7 +65,8 @@ def started() -> str:
 
 def commit() -> str:
     """The commit that is measured, marked if files differ from it; what the benchmarks themselves write does not count."""
-    written = [f":(exclude){path}" for path in ("benchmarks/results", "benchmarks/BOOK.md", "README.md")]
+    pages = ("benchmarks/results", "benchmarks/BOOK.md", "README.md", "src/trilens/models/*/README.md")
+    written = [f":(exclude){page}" for page in pages]
     changed = _git("status", "--porcelain", "--untracked-files=no", "--", ".", *written)
     return _git("rev-parse", "--short=10", "HEAD") + ("-dirty" if changed else "")
 

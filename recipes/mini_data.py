@@ -3,7 +3,8 @@
     python recipes/mini_data.py --data /data --to runs/mini
 
 Reads squad-retrieval, medquad, ni-qa and debian-en.jsonl.xz in `--data`, and the docstrings of the Python that runs it. Of
-ni-qa only rows whose licences allow commercial use are taken. Writes `questions.jsonl`; `trilens mine` adds hard negatives.
+ni-qa only rows whose licences allow commercial use are taken. Writes `questions.jsonl`, to which `trilens mine` adds hard
+negatives, and `calibration.jsonl`, some of the passages, to which `trilens export` fits the ranges of 8 bits.
 """
 
 import argparse
@@ -23,16 +24,17 @@ QUESTIONS = {"squad": 5000, "medquad": 1800, "ni-qa": 2000, "debian": 1200, "doc
 BLOCK = {"squad": 200}
 WORDS = 90
 SHORTEST_TITLE, SHORTEST_TEXT = 15, 150
+CALIBRATION = 50  # passages of each source
 NOT_FREE = ("NC", "unknown", "custom")
 
 Row = dict[str, Any]
 
 
 def main() -> None:
-    """Write the file."""
+    """Write the files."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True, help="folder of the collections")
-    parser.add_argument("--to", type=Path, required=True, help="folder of the file")
+    parser.add_argument("--to", type=Path, required=True, help="folder of the files")
     options = parser.parse_args()
     draw = random.Random(SEED)
     sources = {
@@ -43,12 +45,21 @@ def main() -> None:
         "docstrings": titles(first_line(document.text) for document in standard_library()),
     }
     options.to.mkdir(parents=True, exist_ok=True)
-    with (options.to / "questions.jsonl").open("w", encoding="utf-8") as file:
+    with (
+        (options.to / "questions.jsonl").open("w", encoding="utf-8") as questions,
+        (options.to / "calibration.jsonl").open("w", encoding="utf-8") as calibration,
+    ):
         for name, rows in sources.items():
             every = [row for row in rows if row["positive_ctxs"] and row["question"].strip()]
-            chosen = in_blocks(every, BLOCK.get(name, 1), draw)[: QUESTIONS[name]]
-            file.writelines(json.dumps(shortened(row), ensure_ascii=False) + "\n" for row in chosen)
+            chosen = [shortened(row) for row in in_blocks(every, BLOCK.get(name, 1), draw)[: QUESTIONS[name]]]
+            questions.writelines(map(as_line, chosen))
+            calibration.writelines(as_line(row["positive_ctxs"][0]) for row in chosen[:: len(chosen) // CALIBRATION])
             print(f"{name}: {len(chosen):,} of {len(every):,} rows")  # noqa: T201  it is a script
+
+
+def as_line(row: Row) -> str:
+    """A row of a file."""
+    return json.dumps(row, ensure_ascii=False) + "\n"
 
 
 def squad(folder: Path) -> Iterator[Row]:

@@ -1,4 +1,4 @@
-"""Tables and plots of README.md and BOOK.md, made from recorded rows.
+"""Tables and plots of README.md, BOOK.md and the card of the bundled model, made from recorded rows.
 
 python -m benchmarks.tables            rewrite them
 python -m benchmarks.tables --check    fail if a table differs from the rows
@@ -15,14 +15,17 @@ from pathlib import Path
 from benchmarks.record import COMMITTED, RESULTS, ROOT
 from benchmarks.tables import curves, quality, races, speed, summary
 from benchmarks.tables.markdown import not_measured
+from trilens.store.config import DEFAULT_MODEL
 
-PAGES = (ROOT / "README.md", ROOT / "benchmarks" / "BOOK.md")
+CARD = ROOT / "src" / "trilens" / "models" / DEFAULT_MODEL / "README.md"
+PAGES = (ROOT / "README.md", ROOT / "benchmarks" / "BOOK.md", CARD)
 MARKED = re.compile(r"(<!-- table: (\S+) -->\n).*?(<!-- end: \2 -->)", re.DOTALL)
 # Each table with the results that it is made from.
 TABLES: dict[str, tuple[str, Callable[[], str]]] = {
     "quality": ("quality", quality.quality),
     "recall": ("quality", quality.recall),
     "significance": ("significance", quality.significance),
+    "words": ("words", quality.words),
     "ablations": ("ablations", quality.ablations),
     "recipes": ("recipes", quality.recipes),
     "token-training": ("token-training", quality.token_training),
@@ -58,7 +61,7 @@ def table(name: str) -> str:
 
 def target(page: Path) -> Path:
     """Where a page is written: trials leave the repository as it is."""
-    return page if RESULTS == COMMITTED else RESULTS / page.name
+    return page if RESULTS == COMMITTED else RESULTS / page.relative_to(ROOT)
 
 
 def main() -> None:
@@ -72,6 +75,7 @@ def main() -> None:
         if options.check and filled != text:
             sys.exit(f"{page.name} differs from {RESULTS}: run python -m benchmarks.tables")
         if not options.check:
+            target(page).parent.mkdir(parents=True, exist_ok=True)
             target(page).write_text(filled, encoding="utf-8")
     if not options.check:
         races.plots()

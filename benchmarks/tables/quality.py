@@ -76,6 +76,16 @@ def _cells(found: dict[tuple[str, ...], Row], datasets: Sequence[str], part: str
     return [f"{found[key]['nDCG@10']:.3f}" if (key := (name, part, variant)) in found else "" for name in datasets]
 
 
+def words() -> str:
+    """The heaviest words of sentences: their own, and those that the model of the last row adds."""
+    found = newest("words", "model", "sentence")
+    last = list(found)[-1][0]
+    lines = [
+        [sentence, ", ".join(row["own"]), ", ".join(row["added"])] for (model, sentence), row in found.items() if model == last
+    ]
+    return markdown(["text", "own words", "added words"], lines)
+
+
 def recipes() -> str:
     """What each recipe learned: nDCG@10 on held-out questions before and after."""
     header = ["recipe", "head", "nDCG@10 before", "after", "steps", "minutes"]

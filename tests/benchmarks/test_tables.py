@@ -46,7 +46,7 @@ def test_a_trial_leaves_the_pages_of_the_repository_and_names_the_peers_that_wer
         check=True,
     )
     assert [page.read_bytes() for page in PAGES] == before
-    book = (tmp_path / "BOOK.md").read_text(encoding="utf-8")
+    book = (tmp_path / "benchmarks" / "BOOK.md").read_text(encoding="utf-8")
     assert "| 10 documents | 1.5 | 0.2 |" in book
     assert "Not measured — a peer: could not be installed: no such version." in book
     assert "No rows are recorded in `results/bm25.jsonl` yet" in book

@@ -13,6 +13,7 @@ from trilens.encode.onnx import OnnxEncoder
 from trilens.errors import BadInput, BadModel
 from trilens.represent import Multi
 
+from ..bundled import with_multi
 from .echo_model import ID, WORDS, echo_model
 
 BUNDLED = next(iter(bundled_models().values()))
@@ -34,6 +35,7 @@ COLBERT = {
     "doc_marker": "[unused1]",
     "skip_punctuation": True,
     "skip_special": False,
+    "weighted": False,
 }
 ECHO_COLBERT = {"query_tokens": 6, "mask_token": "[MASK]", "query_marker": "[Q]", "doc_marker": "[D]"}
 
@@ -50,12 +52,7 @@ def dense_vectors(encoded: Encoded) -> NDArray[np.float32]:
 
 def as_colbert(target: Path, **changes: object) -> Path:
     """The bundled graph, with markers and filled queries."""
-    target.mkdir()
-    for file in ("tokenizer.json", "model.int8.onnx", "sparse.onnx"):
-        (target / file).symlink_to(BUNDLED / file)
-    config = json.loads((BUNDLED / "trilens.json").read_text())
-    (target / "trilens.json").write_text(json.dumps(config | {"multi": COLBERT | changes}))
-    return target
+    return with_multi(target, **COLBERT | changes)
 
 
 def assert_same(found: Multi, expected: Multi, atol: float = 1e-5) -> None:
@@ -138,10 +135,12 @@ def test_bundled_token_vectors_have_length_one_and_their_tokens(encoder: OnnxEnc
     assert multi.dim == 128
     np.testing.assert_allclose(np.linalg.norm(multi.vectors, axis=1), 1, atol=1e-5)
     texts = encoder.token_texts(multi.tokens.tolist())
-    assert texts[: multi.offsets[1]] == ["the", "cat", "sat", "on", "the", "mat"]
-    assert np.diff(multi.offsets)[[1, 4]].tolist() == [0, 0]  # nothing, and nothing but punctuation
+    assert texts[: multi.offsets[1]] == ["[CLS]", "the", "cat", "sat", "on", "the", "mat", "[SEP]"]
+    assert np.diff(multi.offsets)[[1, 4]].tolist() == [2, 2]  # nothing, and nothing but punctuation
     queries = token_vectors(encoder.encode_queries(TEXTS))
-    assert encoder.token_texts(queries.tokens[: queries.offsets[1]].tolist()) == ["the", "cat", "sat", "on", "the", "mat", "."]
+    read = ["[CLS]", "the", "cat", "sat", "on", "the", "mat", ".", "[SEP]"]
+    assert encoder.token_texts(queries.tokens[: queries.offsets[1]].tolist()) == read
+    assert np.linalg.norm(queries.vectors, axis=1).std() > 0.01  # by the weights of the tokens
 
 
 def test_near_tokens_find_each_other(encoder: OnnxEncoder) -> None:
@@ -249,8 +248,11 @@ def test_queries_are_weighted_and_documents_are_not(tmp_path: Path) -> None:
 
 
 def test_a_graph_without_the_weights_of_a_weighted_head_is_refused(tmp_path: Path) -> None:
+    folder = echo_model(tmp_path / "wrong", multi={"weighted": True})
+    graph = folder / "model.onnx"
+    graph.write_bytes(graph.read_bytes().replace(b"multi_weights", b"other_weights"))
     with pytest.raises(BadModel, match=r"expected \['multi_weights'\] as well"):
-        OnnxEncoder(as_colbert(tmp_path / "wrong", weighted=True), threads=1).encode_docs(["a"])
+        OnnxEncoder(folder, threads=1).encode_docs(["a"])
 
 
 def test_a_model_of_token_vectors_alone(tmp_path: Path) -> None:

@@ -51,7 +51,7 @@ def test_own_words_rank_high(encoder: OnnxEncoder) -> None:
     assert 768 <= len(sparse.terms) <= 768 + len(bag.terms)
     words = encoder.term_texts(sparse.terms.tolist())
     ranked = [words[at] for at in np.argsort(-sparse.weights)]
-    assert set(ranked[:3]) == {"capital", "france", "paris"}
+    assert {"capital", "france", "paris"} <= set(ranked[:5])
     assert "french" in ranked[:10]  # not in the text
     assert {"the", "of", "is", "."} <= set(words)  # own words are there however low
     weights = dict(zip(encoder.token_texts(lexical.terms.tolist()), lexical.weights.tolist(), strict=True))
@@ -85,10 +85,12 @@ def test_the_highest_weights_are_those_that_are_kept(encoder: OnnxEncoder) -> No
     sparse, _, bag = parts(encoder.encode_docs(TEXTS))
     assert everything is not None
     for at in range(len(TEXTS)):
-        weights = everything.take(np.array([at])).weights
+        whole = everything.take(np.array([at]))
+        weights = np.zeros(29_523, np.float32)  # far below 0, elu(x) + 1 is 0 in 32 bits, and not kept
+        weights[whole.terms] = whole.weights
         best = np.lexsort((np.arange(len(weights)), -weights))[:768]
         own = bag.take(np.array([at])).terms
-        expected = np.union1d(best, own)
+        expected = np.union1d(best, own[weights[own] > 0])
         np.testing.assert_array_equal(sparse.take(np.array([at])).terms, expected)
         np.testing.assert_array_equal(sparse.take(np.array([at])).weights, weights[expected])
     assert (sparse.weights > 0).all()

@@ -10,6 +10,8 @@ from trilens import Collection, Document, MultiParams
 from trilens.errors import BadInput
 from trilens.explain.alignment import Alignment
 
+from ..bundled import with_multi
+
 ALL = np.ones((2, 3), np.bool_)
 NO_FLOOR = np.full(2, -np.inf, np.float32)
 SIMILARITIES = np.array([[0.1, 0.9, 0.3], [0.5, 0.2, 0.4]], np.float32)
@@ -61,10 +63,10 @@ def test_parts_sum_to_the_score(collection: Collection, params: MultiParams | No
 def test_tokens_are_words_of_the_texts(collection: Collection) -> None:
     found = collection.align("sleeping cats", "cats")
     assert found is not None
-    assert found.query_tokens == ["sleeping", "cats"]
-    assert found.doc_tokens[:3] == ["the", "cat", "sat"]
+    assert found.query_tokens == ["[CLS]", "sleeping", "cats", "[SEP]"]
+    assert found.doc_tokens[:4] == ["[CLS]", "the", "cat", "sat"]
     assert "." not in found.doc_tokens
-    assert found.doc_tokens[found.winners[1]] == "cat"
+    assert found.doc_tokens[found.winners[2]] == "cat"
 
 
 def test_the_best_passage_is_explained(collection: Collection) -> None:
@@ -73,8 +75,12 @@ def test_the_best_passage_is_explained(collection: Collection) -> None:
     assert "aboard" in found.doc_tokens
 
 
-def test_a_document_without_tokens_has_no_alignment(collection: Collection) -> None:
-    assert collection.align("cats", "marks") is None
+def test_a_document_without_tokens_has_no_alignment(tmp_path: Path) -> None:
+    model = str(with_multi(tmp_path / "model", skip_special=True))
+    with Collection.create(tmp_path / "c", lenses=["multi"], model=model, threads=1) as made:
+        made.add([Document("marks", TEXTS["marks"])])
+        made.commit()
+        assert made.align("cats", "marks") is None
 
 
 def test_unknown_document(collection: Collection) -> None:

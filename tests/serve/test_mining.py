@@ -3,6 +3,8 @@ from pathlib import Path
 
 import pytest
 
+from trilens.store.config import DEFAULT_MODEL
+
 from .conftest import CORPUS, Trilens
 
 
@@ -34,7 +36,7 @@ def test_negatives_of_a_beir_folder(trilens: Trilens, folder: Path, tmp_path: Pa
 def test_a_collection_on_disk_and_an_encoder_that_scores(trilens: Trilens, folder: Path, tmp_path: Path) -> None:
     assert trilens("index", folder, "--to", tmp_path / "c", "--lens", "bm25").code == 0
     out = tmp_path / "mined.jsonl"
-    options = ("--encoder", "all-MiniLM-L6-v2", "--margin", 0.05, "--texts", "--threads", 1)
+    options = ("--encoder", DEFAULT_MODEL, "--margin", 0.05, "--texts", "--threads", 1)
     done = trilens("mine", folder, "--collection", tmp_path / "c", "--out", out, *options)
     assert done.code == 0, done.err
     assert "1 negatives for 2 examples" in done.out

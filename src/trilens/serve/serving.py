@@ -7,7 +7,6 @@ from typing import Annotated
 import typer
 
 from trilens.errors import BadInput
-from trilens.serve.options import Threads
 
 INSTALL = "the service needs more packages: run `pip install 'trilens[serve]'`"
 
@@ -33,7 +32,10 @@ def serve(
     max_k: Annotated[int, typer.Option(metavar="N", min=1, help="Documents of an answer.")] = 1_000,
     max_queries: Annotated[int, typer.Option(metavar="N", min=1, help="Queries of a request.")] = 100,
     max_seconds: Annotated[float, typer.Option(metavar="S", min=0.1, help="Time that a request may take.")] = 30.0,
-    threads: Threads = None,
+    threads: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help="Searches at a time, each on a core of its own.", show_default="all cores"),
+    ] = None,
 ) -> None:
     """Serve collections over HTTP, with a web page to search them: look at the address that it prints.
 

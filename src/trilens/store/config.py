@@ -23,7 +23,7 @@ HEADS: dict[str, Head | None] = {
 }
 LENSES = tuple(HEADS)
 DEFAULT_LENSES = ("bm25", "dense")
-DEFAULT_MODEL = "all-MiniLM-L6-v2"
+DEFAULT_MODEL = "trilens-mini"
 
 
 class PassageConfig(BaseModel):

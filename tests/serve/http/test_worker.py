@@ -1,7 +1,7 @@
 """The worker: batches, fairness, deadlines; a search that is slow on purpose lets requests pile up."""
 
 from collections.abc import Sequence
-from threading import Event
+from threading import Barrier, Event
 from time import monotonic
 
 import pytest
@@ -119,3 +119,22 @@ def test_too_many_are_sent_away_and_the_count_is_kept() -> None:
     blocked.worker.close()
     with pytest.raises(Refused, match="shutting down"):
         blocked.worker.search("same", ["x"], later())
+
+
+def test_threads_search_at_the_same_time_and_each_request_gets_its_own_answers() -> None:
+    both = Barrier(2, timeout=SOON)
+
+    def search(settings: object, queries: list[str]) -> Sequence[str]:
+        if settings == "meet":
+            both.wait()
+        return [query.upper() for query in queries]
+
+    worker: Worker[str] = Worker("test", search, lambda size: None, waiting=1000, threads=2)
+    first = worker.search("meet", ["a"], later())
+    while both.n_waiting == 0:  # else both could be taken together
+        pass
+    assert worker.search("meet", ["b"], later()).result() == ["B"]
+    assert first.result() == ["A"]
+    many = [worker.search(n % 3, [f"q{n}x{m}" for m in range(n)], later()) for n in range(1, 40)]
+    worker.close()
+    assert [future.result() for future in many] == [[f"Q{n}X{m}" for m in range(n)] for n in range(1, 40)]

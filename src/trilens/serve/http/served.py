@@ -1,10 +1,11 @@
-"""A collection while it is served: searched by its worker, kept up to date, changed by one request at a time."""
+"""A collection while it is served: searched by the threads of its worker, kept up to date, changed by one request at a time."""
 
 import asyncio
 import json
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from threading import Lock
@@ -25,6 +26,8 @@ from trilens.store.snapshot import Snapshot
 from trilens.store.writer import Changes
 from trilens.text.document import Document
 
+# A core for each searching thread: two cores that share the texts of one batch mostly wait for each other.
+ENCODER_THREADS = 1
 REFRESH_SECONDS = 0.25  # other processes' commits are looked for at most this often
 
 Result = TypeVar("Result")
@@ -53,15 +56,15 @@ class Found:
 
 
 class ServedCollection:
-    """Reading happens on the worker's thread, or on a snapshot, which threads may share; writing holds a lock."""
+    """Reading happens on snapshots, which threads may share; writing holds a lock."""
 
-    def __init__(self, name: str, collection: Collection, limits: Limits, metrics: Metrics, threads: int | None = None) -> None:
+    def __init__(self, name: str, collection: Collection, limits: Limits, metrics: Metrics, threads: int) -> None:
+        """`threads` search at the same time."""
         self.name = name
         self.collection = collection
-        self._threads = threads
         self._limits = limits
         self._worker: Worker[Found] = Worker(
-            name, self._search, lambda size: metrics.batches.observe(size, name), limits.waiting
+            name, self._search, lambda size: metrics.batches.observe(size, name), limits.waiting, threads
         )
         self._writing = Lock()
         self._looked = monotonic()
@@ -76,7 +79,7 @@ class ServedCollection:
         """The collection's model with all its heads, also those that no lens needs."""
         if not self.has_model:
             raise BadInput(f"collection {self.name!r} has no model: its lenses are {', '.join(self.collection.lenses)}")
-        return OnnxEncoder(resolve_model(self.collection.config.model), threads=self._threads)
+        return OnnxEncoder(resolve_model(self.collection.config.model), threads=ENCODER_THREADS)
 
     def current(self) -> Snapshot:
         """The last commit, also of other processes, give or take `REFRESH_SECONDS`.
@@ -127,8 +130,9 @@ class ServedCollection:
             self.collection.close()
 
     def _search(self, settings: Settings, queries: list[str]) -> list[Found]:
-        commit = self.current().commit
-        answers = self.collection.search(
+        self.current()
+        collection = copy(self.collection)  # it stays at its commit while other threads move on
+        answers = collection.search(
             queries,
             settings.k,
             lenses=settings.lenses,
@@ -139,7 +143,7 @@ class ServedCollection:
             rerank=settings.rerank,
             params=dict(settings.params),
         )
-        return [Found(hits, commit) for hits in answers]
+        return [Found(hits, collection.snapshot.commit) for hits in answers]
 
     def _write(self, change: Callable[[Collection], list[str]]) -> tuple[Changes, list[str], Snapshot]:
         if not self._writing.acquire(timeout=self._limits.seconds):

@@ -1,5 +1,6 @@
 """From options to a running service; what would be unsafe is refused before anything is opened."""
 
+import os
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -12,7 +13,7 @@ from trilens.serve.http.guard import LOOPBACK_NAMES
 from trilens.serve.http.keys import Keys, load_keys
 from trilens.serve.http.limits import Limits
 from trilens.serve.http.metrics import Metrics
-from trilens.serve.http.served import ServedCollection
+from trilens.serve.http.served import ENCODER_THREADS, ServedCollection
 from trilens.serve.http.server import address, is_loopback, listen, run
 from trilens.serve.http.server import is_free as is_free
 from trilens.serve.http.service import Service
@@ -40,13 +41,14 @@ def start(paths: Mapping[str, Path], options: Options, ready: Callable[[str], No
     require_safe(options, keys)
     metrics = Metrics()
     with ExitStack() as opened:
-        collections = {name: Collection.open(path, threads=options.threads) for name, path in paths.items()}
+        collections = {name: Collection.open(path, threads=ENCODER_THREADS) for name, path in paths.items()}
         for collection in collections.values():
             opened.callback(collection.close)
             _ = collection.snapshot  # what is damaged is said now, not to the first who asks
         listener = opened.enter_context(listen(options.host, options.port))
+        threads = options.threads or len(os.sched_getaffinity(0))
         served = {
-            name: ServedCollection(name, collection, options.limits, metrics, options.threads)
+            name: ServedCollection(name, collection, options.limits, metrics, threads)
             for name, collection in collections.items()
         }
         for one in served.values():

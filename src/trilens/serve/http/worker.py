@@ -1,8 +1,8 @@
-"""The one thread that searches a collection. What waits while it is busy is searched together.
+"""The threads that search a collection. What waits while they are busy is searched together.
 
 Requests that are put in the same way form a batch, so that the encoder and the kernels see many queries at once. It is fair:
 the request that has waited longest decides what comes next, and a request with many queries gets a share of a batch,
-then goes to the end of the line. No client waits for a batch to fill: when the thread is idle a query is searched at once.
+then goes to the end of the line. No client waits for a batch to fill: when a thread is idle a query is searched at once.
 """
 
 from collections import deque
@@ -55,29 +55,32 @@ class Worker(Generic[Answer]):
         search: Callable[[Any, list[str]], Sequence[Answer]],
         report: Callable[[int], None],
         waiting: int,
+        threads: int = 1,
     ) -> None:
         self._search, self._report, self._most_waiting = search, report, waiting
         self._line: deque[_Job] = deque()
         self._waiting = 0  # queries and pieces of work in the line
         self._changed = Condition()
         self._closed = False
-        self._thread = Thread(target=self._run, name=f"search {name}", daemon=True)
-        self._thread.start()
+        self._threads = [Thread(target=self._run, name=f"search {name}", daemon=True) for _ in range(threads)]
+        for thread in self._threads:
+            thread.start()
 
     def search(self, settings: Hashable, queries: Sequence[str], deadline: float) -> "Future[list[Answer]]":
         """Search when its turn comes; the answers come in the order of the queries. `deadline` is a moment of `monotonic`."""
         return self._put(_Job(deadline, settings=settings, queries=list(queries)))
 
     def call(self, work: Callable[[], Result], deadline: float) -> "Future[Result]":
-        """Do something else in the same thread when its turn comes."""
+        """Do something else in one of the threads when its turn comes."""
         return self._put(_Job(deadline, work=work))
 
     def close(self) -> None:
-        """Finish what waits, then end the thread."""
+        """Finish what waits, then end the threads."""
         with self._changed:
             self._closed = True
-            self._changed.notify()
-        self._thread.join()
+            self._changed.notify_all()
+        for thread in self._threads:
+            thread.join()
 
     def _put(self, job: _Job) -> "Future[Any]":
         with self._changed:
