@@ -9,13 +9,16 @@ from trilens import Collection, Document
 from trilens.errors import BadInput
 from trilens.evaluate.token_retrieval import analyse
 
+from ..bundled import with_multi
+
 TEXTS = {"a": "cat mat", "b": "cat dog", "c": "harbour ship"}
 
 
 @pytest.fixture(scope="module")
 def collection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Collection]:
-    path: Path = tmp_path_factory.mktemp("tokens") / "c"
-    with Collection.create(path, lenses=["multi"], threads=1) as made:
+    folder: Path = tmp_path_factory.mktemp("tokens")
+    model = str(with_multi(folder / "model", skip_special=True))
+    with Collection.create(folder / "c", lenses=["multi"], model=model, threads=1) as made:
         made.add(Document(doc_id, text) for doc_id, text in TEXTS.items())
         made.commit()
         yield made

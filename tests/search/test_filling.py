@@ -10,6 +10,8 @@ from trilens import Collection, Document, MultiParams
 from trilens.index.lens import RowScorer
 from trilens.search.filling import fill_scores
 
+from ..bundled import with_multi
+
 LENSES = ["bm25", "dense", "sparse", "tokens", "lexical", "multi"]
 WORDS = [
     "cat",
@@ -34,8 +36,9 @@ WORDS = [
 def collection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Collection]:
     """Three segments, split documents, deleted ones."""
     random = np.random.default_rng(7)
-    path: Path = tmp_path_factory.mktemp("filling") / "c"
-    with Collection.create(path, lenses=LENSES, passages={"words": 12, "overlap": 2}, threads=1) as made:
+    folder: Path = tmp_path_factory.mktemp("filling")
+    model = str(with_multi(folder / "model", skip_special=True))
+    with Collection.create(folder / "c", lenses=LENSES, model=model, passages={"words": 12, "overlap": 2}, threads=1) as made:
         for batch in range(3):
             made.add(Document(f"{batch}-{n}", " ".join(random.choice(WORDS, random.integers(3, 40))) + ".") for n in range(8))
             made.commit()

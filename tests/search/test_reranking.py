@@ -8,6 +8,8 @@ import pytest
 from trilens import Collection, Document
 from trilens.errors import BadInput
 
+from ..bundled import with_multi
+
 TEXTS = {
     "a": "The cat sat on the mat.",
     "b": "My cat hates the dog next door, a noisy animal.",
@@ -19,8 +21,9 @@ TEXTS = {
 
 @pytest.fixture(scope="module")
 def collection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Collection]:
-    path: Path = tmp_path_factory.mktemp("reranking") / "c"
-    with Collection.create(path, lenses=["bm25", "dense", "multi"], threads=1) as made:
+    folder: Path = tmp_path_factory.mktemp("reranking")
+    model = str(with_multi(folder / "model", skip_special=True))
+    with Collection.create(folder / "c", lenses=["bm25", "dense", "multi"], model=model, threads=1) as made:
         made.add(Document(doc_id, text, metadata={"n": number}) for number, (doc_id, text) in enumerate(TEXTS.items()))
         made.commit()
         yield made

@@ -22,7 +22,7 @@ def vectors(tmp_path: Path) -> Path:
 
 def test_disentangle_names_words_for_people_and_programs(trilens: Trilens) -> None:
     found = trilens("disentangle", "The capital of France", "--top", 5, "--json").json
-    assert [word["word"] for word in found["words"]][:2] == ["capital", "france"]
+    assert {"capital", "france"} <= {word["word"] for word in found["words"]}
     assert len(found["words"]) == 5
     assert set(found["words"][0]) == {"word", "weight", "own"}
     shown = trilens("disentangle", "The capital of France", "--top", 5)
