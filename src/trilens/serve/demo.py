@@ -1,4 +1,4 @@
-"""The demo: ask the documentation of your own Python, through two lenses side by side, here and in a browser."""
+"""The demo: ask the documentation of your own Python, through three lenses side by side, here and in a browser."""
 
 import os
 import platform
@@ -27,11 +27,12 @@ from trilens.text.files import user_cache
 from trilens.text.python_docs import standard_library
 
 QUESTIONS = (
-    "remove a folder and everything inside it",
+    "compute the difference between two dates",
     "wait until several threads have all reached the same point",
     "find words that look almost like a misspelled one",
-    "compute the difference between two dates",
+    "remove a folder and everything inside it",
 )
+LENSES = ("bm25", "dense", "multi")
 SHOWN = 5
 PASSAGES = {"words": 60, "overlap": 10}  # a docstring says what matters in its first sentence: keep that one apart
 
@@ -63,7 +64,7 @@ def demo(
 
       trilens demo
 
-      trilens demo "remove a folder and everything inside it" --no-serve
+      trilens demo "compute the difference between two dates" --no-serve
     """
     console, path = out(), to or user_cache() / _name()
     watched = sys.stdin.isatty() and sys.stdout.isatty() and not os.environ.get("CI") and not json
@@ -79,7 +80,9 @@ def demo(
 
 
 def _collection(path: Path) -> Collection:
-    collection = Collection.open(path) if (path / FILE_NAME).exists() else Collection.create(path, passages=PASSAGES)
+    collection = (
+        Collection.open(path) if (path / FILE_NAME).exists() else Collection.create(path, lenses=LENSES, passages=PASSAGES)
+    )
     documents = list(standard_library())
     with counting("indexing the standard library", len(documents), "docs") as advance:
         collection.ingest(documents, advance)
