@@ -72,6 +72,12 @@ CHAPTERS = {
         "hours the first time (every corpus is encoded), then 30 minutes",
         (("quality",),),
     ),
+    "reference": Chapter(
+        "the bundled model's dense vectors, in float32 by torch",
+        f"{DATA}; $TRILENS_CHECKPOINT, the weights of the bundled model",
+        "1 hour",
+        (("reference",),),
+    ),
     "words": Chapter("the words that everyday sentences activate", "nothing", "seconds", (("words",),)),
     "ablations": Chapter("what the parts of a lens are worth", f"{DATA}/cranfield", "15 minutes", (("ablations",),)),
     "recipes": Chapter(

@@ -27,7 +27,7 @@ from ir_measures import R, nDCG
 from benchmarks.record import add_data, commit, file_hash, record, record_missing, rows
 from benchmarks.tables.quality import AVERAGED
 from trilens.collection import Collection
-from trilens.encode.folder import fingerprint_model
+from trilens.encode.folder import ModelFolder
 from trilens.encode.models import resolve_model
 from trilens.errors import BadInput, TrilensError
 from trilens.evaluate.runs import Run
@@ -87,6 +87,7 @@ class Bench:
     cache: Path
     model: str
     fingerprint: str
+    precision: str
 
     def dataset(self, name: str) -> Beir:
         """A judged collection by its name in the tables, or by its folder."""
@@ -126,7 +127,8 @@ def measure(bench: Bench, name: str, systems: Mapping[str, System]) -> None:
     """Every system on one collection, unless it is recorded already."""
     dataset = bench.dataset(name)
     files = (dataset.corpus_path, dataset.folder / "queries.jsonl", dataset.folder / "qrels" / f"{SPLIT}.tsv")
-    known = {"commit": commit(), "model": bench.fingerprint, "data": file_hash(*files), "dataset": name}
+    known = {"commit": commit(), "model": bench.fingerprint, "precision": bench.precision, "data": file_hash(*files)}
+    known["dataset"] = name
     queries, qrels = dataset.queries(SPLIT), dataset.qrels(SPLIT)
     with indexed(bench, name) as collection:
         for system, how in systems.items():
@@ -215,7 +217,8 @@ def main() -> None:
     parser.add_argument("--cache", type=Path, default=Path("runs/quality"), help="where collections are kept")
     options = parser.parse_args()
     try:
-        bench = Bench(options.data, options.cache, options.model, fingerprint_model(resolve_model(options.model)))
+        folder = ModelFolder.open(resolve_model(options.model))
+        bench = Bench(options.data, options.cache, options.model, folder.fingerprint, folder.config.precision)
         for name in options.sets:
             bench.dataset(name).queries(SPLIT)  # errors must not come after hours
         systems = chosen(bench, options.systems)

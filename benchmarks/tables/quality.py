@@ -5,6 +5,9 @@ from statistics import mean
 
 from benchmarks.record import rows
 from benchmarks.tables.markdown import Row, markdown, newest
+from trilens.encode.folder import fingerprint_model
+from trilens.encode.models import resolve_model
+from trilens.store.config import DEFAULT_MODEL
 
 AVERAGED = ("scifact", "nfcorpus", "vaswani", "cranfield", "cacm")
 
@@ -20,8 +23,8 @@ def recall() -> str:
 
 
 def by_dataset(measure: str) -> str:
-    """Systems by collections, for the model that was measured last."""
-    found = of_last_model()
+    """Systems by collections, and what the bundled model's dense vectors were made of."""
+    found = of_bundled() | {(row["dataset"], f"dense of {row['model']}, float32 by torch"): row for row in rows("reference")}
     present = dict.fromkeys(dataset for dataset, _ in found)
     datasets = [name for name in AVERAGED if name in present] + [name for name in present if name not in AVERAGED]
     whole = [name for name in AVERAGED if name in present] == list(AVERAGED)
@@ -37,17 +40,34 @@ def by_dataset(measure: str) -> str:
     return markdown([measure, *header], lines)
 
 
-def of_last_model() -> dict[tuple[str, str], Row]:
-    """The last row for each collection and system, of the model that the last of them was measured with."""
+def of_bundled() -> dict[tuple[str, str], Row]:
+    """The last row of the bundled model for each collection and system; of the model measured last if there is none."""
     recorded = list(rows("quality"))
-    last = recorded[-1].get("model")
-    return {(row["dataset"], row["system"]): row for row in recorded if row.get("model") == last}
+    models = {row.get("model") for row in recorded}
+    bundled = fingerprint_model(resolve_model(DEFAULT_MODEL))
+    return of_model(bundled if bundled in models else recorded[-1].get("model"))
+
+
+def of_model(fingerprint: str | None) -> dict[tuple[str, str], Row]:
+    """The last row of a model for each collection and system."""
+    return {(row["dataset"], row["system"]): row for row in rows("quality") if row.get("model") == fingerprint}
+
+
+def precision() -> str:
+    """What 8 bits cost: nDCG@10 of the bundled model minus that of the same weights in float32."""
+    bundled = of_bundled()
+    exact = {(row["dataset"], row["system"]): row for row in rows("quality") if row.get("precision") == "float32"}
+    datasets = list(dict.fromkeys(dataset for dataset, _ in exact))
+    both = {key: f"{bundled[key]['nDCG@10'] - exact[key]['nDCG@10']:+.4f}" for key in exact if key in bundled}
+    lines = [
+        [system, *(both.get((name, system), "") for name in datasets)] for system in dict.fromkeys(system for _, system in both)
+    ]
+    return markdown(["nDCG@10, 8 bits − float32", *datasets], lines)
 
 
 def significance() -> str:
     """The best fusion against each lens, over the queries of all averaged collections."""
-    last = of_last_model()
-    models = {row.get("model") for row in last.values()}
+    models = {row.get("model") for row in of_bundled().values()}
     found = [row for row in newest("significance", "model", "baseline").values() if row["model"] in models]
     lines = [
         [

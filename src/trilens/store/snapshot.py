@@ -52,6 +52,7 @@ class Snapshot:
         self._lock = RLock()
         self._masks: OrderedDict[str, Mask] = OrderedDict()
         self._searchers: dict[str, Searcher] = {}
+        self._live: list[Mask | None] | None = None  # no cached property: its lock and ours would be taken in both orders
         self._catalog, self.segments, self.shared = _open(root, lenses, previous)
         self._close = finalize(self, self._catalog.close)  # at the latest when the last search has let go of it
         self.commit = self._catalog.commit_number()
@@ -79,15 +80,17 @@ class Snapshot:
         """Rows of all segments, live or not."""
         return int(self._first_rows[-1])
 
-    @cached_property
+    @property
     def live(self) -> list[Mask | None]:
         """The live rows of each segment; None where all are."""
-        masks: list[Mask | None] = []
         with self._lock:
-            for segment in self.segments:
-                deleted = self._catalog.deleted(segment.record.first_key, segment.record.last_key)
-                masks.append(~segment.mask(deleted) if len(deleted) else None)
-        return masks
+            if self._live is None:
+                self._live = [self._live_of(segment) for segment in self.segments]
+            return self._live
+
+    def _live_of(self, segment: Segment) -> Mask | None:
+        deleted = self._catalog.deleted(segment.record.first_key, segment.record.last_key)
+        return ~segment.mask(deleted) if len(deleted) else None
 
     @property
     def live_rows(self) -> int:

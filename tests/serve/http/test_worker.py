@@ -37,11 +37,18 @@ class Blocked:
             raise BadInput("bad query")
         if "broken" in queries:
             raise ZeroDivisionError
+        if "panic" in queries:
+            panic()
         return [query.upper() for query in queries]
 
     def open(self) -> None:
         self.gate.set()
         self.worker.close()
+
+
+def panic() -> None:
+    """What no `except Exception` catches, as a panic in a compiled library."""
+    raise KeyboardInterrupt
 
 
 def later() -> float:
@@ -87,6 +94,8 @@ def test_the_thread_survives_what_it_does_not_expect() -> None:
     broken = blocked.worker.search("same", ["broken"], later())
     blocked.gate.set()
     assert isinstance(broken.exception(), ZeroDivisionError)
+    assert isinstance(blocked.worker.search("same", ["panic"], later()).exception(), KeyboardInterrupt)
+    assert isinstance(blocked.worker.call(panic, later()).exception(), KeyboardInterrupt)
     assert blocked.worker.search("same", ["a"], later()).result() == ["A"]
     blocked.worker.close()
 

@@ -10,9 +10,8 @@ from starlette.convertors import Convertor, register_url_convertor
 from trilens.collection import Collection
 from trilens.serve.http import messages
 from trilens.serve.http.failures import Refused, absent
+from trilens.serve.http.served import Written
 from trilens.serve.http.service import Named, Served, may_read, may_write
-from trilens.store.snapshot import Snapshot
-from trilens.store.writer import Changes
 from trilens.text.document import Document
 
 LARGEST_KEY = (1 << 63) - 1
@@ -48,7 +47,7 @@ async def list_documents(
 ) -> messages.DocumentPage:
     """Documents with some ids, or all documents, page by page."""
     if ids:
-        found = await asyncio.to_thread(lambda: [_get(served.current(), doc_id) for doc_id in ids])
+        found = await asyncio.to_thread(_documents, served, ids)
         missing = [doc_id for doc_id, document in zip(ids, found, strict=True) if document is None]
         return messages.DocumentPage(documents=[_message(one) for one in found if one], missing=missing, next=None)
     page = await asyncio.to_thread(lambda: served.current().page(after, limit))
@@ -59,7 +58,7 @@ async def list_documents(
 @router.get("/collections/{name}/documents/{doc_id:anything}", dependencies=reads)
 async def get_document(doc_id: str, served: Named) -> messages.StoredDocument:
     """One document."""
-    document = await asyncio.to_thread(lambda: _get(served.current(), doc_id))
+    (document,) = await asyncio.to_thread(_documents, served, [doc_id])
     if document is None:
         raise absent(doc_id, served.name)
     return _message(document)
@@ -72,13 +71,13 @@ async def put_documents(asked: messages.DocumentsAsked, served: Named, service: 
         given, most = len(asked.documents), service.limits.documents
         raise Refused(413, f"{given:,} documents were sent; expected at most {most:,}: send them in parts")
     documents = [Document(one.doc_id, one.text, one.title, one.metadata) for one in asked.documents]
-    return _changed(*await served.put(documents))
+    return _changed(await served.put(documents))
 
 
 @router.put("/collections/{name}/documents/{doc_id:anything}", dependencies=writes)
 async def put_document(doc_id: str, asked: messages.DocumentContent, served: Named) -> messages.Changed:
     """Add or replace one document."""
-    return _changed(*await served.put([Document(doc_id, asked.text, asked.title, asked.metadata)]))
+    return _changed(await served.put([Document(doc_id, asked.text, asked.title, asked.metadata)]))
 
 
 @router.delete("/collections/{name}/documents", dependencies=writes)
@@ -87,7 +86,7 @@ async def delete_documents(
     ids: Annotated[list[str], Query(alias="id", description="Ids of documents.", min_length=1, max_length=MOST_AT_ONCE)],
 ) -> messages.Changed:
     """Delete documents; ids that are not there are named in the answer."""
-    return _changed(*await served.write(lambda collection: collection.delete(ids)))
+    return _changed(await served.write(lambda collection: collection.delete(ids)))
 
 
 @router.delete("/collections/{name}/documents/{doc_id:anything}", dependencies=writes)
@@ -99,16 +98,17 @@ async def delete_document(doc_id: str, served: Named) -> messages.Changed:
             raise absent(missing[0], served.name)
         return []
 
-    return _changed(*await served.write(change))
+    return _changed(await served.write(change))
 
 
-def _get(snapshot: Snapshot, doc_id: str) -> Document | None:
-    return snapshot.document(doc_id)
+def _documents(served: Named, ids: list[str]) -> list[Document | None]:
+    snapshot = served.current()
+    return [snapshot.document(doc_id) for doc_id in ids]
 
 
 def _message(document: Document) -> messages.StoredDocument:
     return messages.StoredDocument(**asdict(document))
 
 
-def _changed(changes: Changes, missing: list[str], snapshot: Snapshot) -> messages.Changed:
-    return messages.Changed(**asdict(changes), missing=missing, documents=snapshot.documents_count, commit=snapshot.commit)
+def _changed(done: Written) -> messages.Changed:
+    return messages.Changed(**asdict(done.changes), missing=done.missing, documents=done.documents, commit=done.commit)

@@ -153,17 +153,17 @@ class Hit(BaseModel):
 
 
 class Answer(BaseModel):
-    """The hits of one query."""
+    """The hits of one query; `commit` is the state of the collection that was searched."""
 
     query: str
+    commit: int
     hits: list[Hit]
 
 
 class Answers(BaseModel):
-    """The answers in the order of the queries; `commit` is the state of the collection that was searched."""
+    """The answers in the order of the queries. Of many queries some may be searched before a commit and some after it."""
 
     collection: str
-    commit: int
     took_ms: float
     answers: list[Answer]
 

@@ -39,11 +39,11 @@ async def search(asked: messages.SearchAsked, served: Named, service: Served) ->
     )
     found = await served.search(settings, asked.queries)
     answers = [
-        messages.Answer(query=query, hits=[to_message(hit) for hit in one.hits])
+        messages.Answer(query=query, commit=one.commit, hits=[to_message(hit) for hit in one.hits])
         for query, one in zip(asked.queries, found, strict=True)
     ]
     took_ms = round(1000 * (perf_counter() - started), 3)
-    return messages.Answers(collection=served.name, commit=found[-1].commit, took_ms=took_ms, answers=answers)
+    return messages.Answers(collection=served.name, took_ms=took_ms, answers=answers)
 
 
 @router.post("/collections/{name}/explain")
@@ -56,9 +56,10 @@ async def explain(asked: messages.ExplainAsked, served: Named, service: Served) 
     params = dict(lens_params(asked.params))
 
     def explain_one(doc_id: str) -> messages.Explanation:
-        if served.current().key(doc_id) is None:
+        collection = served.pinned()
+        if collection.snapshot.key(doc_id) is None:
             raise absent(doc_id, served.name)
-        found = served.collection.explain(
+        found = collection.explain(
             asked.query,
             doc_id,
             asked.lenses,

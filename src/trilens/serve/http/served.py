@@ -55,6 +55,16 @@ class Found:
     commit: int
 
 
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What a request changed, the ids that it named and that were not there, and what the collection is after it."""
+
+    changes: Changes
+    missing: list[str]
+    documents: int
+    commit: int
+
+
 class ServedCollection:
     """Reading happens on snapshots, which threads may share; writing holds a lock."""
 
@@ -66,6 +76,7 @@ class ServedCollection:
         self._worker: Worker[Found] = Worker(
             name, self._search, lambda size: metrics.batches.observe(size, name), limits.waiting, threads
         )
+        self._turn = asyncio.Lock()  # to write: who waits for it must not hold a thread that readers need
         self._writing = Lock()
         self._looked = monotonic()
 
@@ -96,6 +107,11 @@ class ServedCollection:
                 self._writing.release()
         return collection.snapshot
 
+    def pinned(self) -> Collection:
+        """The collection as it is at present, which stays at its commit while other threads move on."""
+        self.current()
+        return copy(self.collection)
+
     def warm_up(self) -> None:
         """Load the model, and compile the kernels where that was never done: nobody should wait for it later."""
         with suppress(TrilensError):  # whoever searches will hear of it
@@ -110,11 +126,20 @@ class ServedCollection:
         """Something else that takes the encoder, done in its turn. What takes long is done in pieces, with one deadline."""
         return await _within(self._worker.call(work, deadline), deadline)
 
-    async def write(self, change: Callable[[Collection], list[str]]) -> tuple[Changes, list[str], Snapshot]:
+    async def write(self, change: Callable[[Collection], list[str]]) -> Written:
         """A change and its commit. `change` returns ids that were not there."""
-        return await asyncio.to_thread(self._write, change)
+        try:
+            async with asyncio.timeout(self._limits.seconds):
+                await self._turn.acquire()
+        except TimeoutError as error:
+            busy = "other requests are still writing to the collection; try again later"
+            raise Refused(503, busy, {"Retry-After": "5"}) from error
+        try:
+            return await asyncio.to_thread(self._write, change)
+        finally:
+            self._turn.release()
 
-    async def put(self, documents: Iterable[Document]) -> tuple[Changes, list[str], Snapshot]:
+    async def put(self, documents: Iterable[Document]) -> Written:
         """Add or replace documents."""
 
         def change(collection: Collection) -> list[str]:
@@ -130,8 +155,7 @@ class ServedCollection:
             self.collection.close()
 
     def _search(self, settings: Settings, queries: list[str]) -> list[Found]:
-        self.current()
-        collection = copy(self.collection)  # it stays at its commit while other threads move on
+        collection = self.pinned()
         answers = collection.search(
             queries,
             settings.k,
@@ -145,19 +169,16 @@ class ServedCollection:
         )
         return [Found(hits, collection.snapshot.commit) for hits in answers]
 
-    def _write(self, change: Callable[[Collection], list[str]]) -> tuple[Changes, list[str], Snapshot]:
-        if not self._writing.acquire(timeout=self._limits.seconds):
-            raise Refused(503, "other requests are still writing to the collection; try again later", {"Retry-After": "5"})
-        try:
+    def _write(self, change: Callable[[Collection], list[str]]) -> Written:
+        with self._writing:
             try:
                 missing = change(self.collection)
                 changes = self.collection.commit()
             except BaseException:
                 self.collection.rollback()
                 raise
-            return changes, missing, self.collection.snapshot
-        finally:
-            self._writing.release()
+            snapshot = self.collection.snapshot
+            return Written(changes, missing, snapshot.documents_count, snapshot.commit)
 
     def deadline(self) -> float:
         """When a request that comes at this moment has to be answered."""

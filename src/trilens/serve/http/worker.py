@@ -105,6 +105,7 @@ class Worker(Generic[Answer]):
                 _finish(first, first.work)
             elif shares:
                 self._answer(shares)
+            del first, shares  # a thread that waits must not hold on to answers and to what they were found in
 
     def _take(self) -> "tuple[_Job | None, list[tuple[_Job, list[str]]]]":
         """The request that waited longest, and its batch: a share of each request that is put in the same way."""
@@ -135,7 +136,7 @@ class Worker(Generic[Answer]):
         self._report(sum(len(queries) for _, queries in shares))
         try:
             answers = list(self._search(shares[0][0].settings, [query for _, queries in shares for query in queries]))
-        except Exception as error:  # noqa: BLE001  whatever it is, who asked must hear of it, and the thread must live
+        except BaseException as error:  # noqa: BLE001  whatever it is, who asked must hear of it, and the thread must live
             self._fail(shares, error)
             return
         for job, queries in shares:
@@ -147,7 +148,7 @@ class Worker(Generic[Answer]):
                 with self._changed:
                     self._line.append(job)
 
-    def _fail(self, shares: "list[tuple[_Job, list[str]]]", error: Exception) -> None:
+    def _fail(self, shares: "list[tuple[_Job, list[str]]]", error: BaseException) -> None:
         """One bad query must not spoil the others that it was searched with: each request gets its own try."""
         if len(shares) > 1 and isinstance(error, TrilensError):
             for share in shares:
@@ -162,7 +163,7 @@ class Worker(Generic[Answer]):
 def _finish(job: _Job, work: Callable[[], Any]) -> None:
     try:
         result = work()
-    except Exception as error:  # noqa: BLE001  as above
+    except BaseException as error:  # noqa: BLE001  as above
         job.future.set_exception(error)
     else:
         job.future.set_result(result)

@@ -1,14 +1,16 @@
-"""The float32 reference of a dense model: torch and transformers, exact search, on BEIR-layout folders.
+"""The dense vectors of the checkpoint that the bundled model was made of: float32 by torch and transformers, exact search.
 
-    python benchmarks/reference_dense.py --model /path/to/gte-small cranfield/ scifact/ >> rows.jsonl
+    ./scripts/bench reference --data /data --model /path/to/gte-small
 
-One JSON line per folder. A document is its title, a line break and its text; texts are cut at the model's own length.
+A document is its title, a line break and its text, not cut into passages but at the model's own length. Apart from the prefixes
+of the model, nothing of trilens is used: what it finds must stay beside this.
 """
 
 import argparse
 import csv
 import json
-from collections.abc import Iterable, Iterator
+import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +21,12 @@ from ir_measures import R, nDCG
 from numpy.typing import NDArray
 from transformers import AutoModel, AutoTokenizer
 
+from benchmarks.record import add_checkpoint, add_data, file_hash, record
+from benchmarks.tables.quality import AVERAGED
 from trilens.encode.families import Family, family_of
 
 MEASURES = (nDCG @ 10, R @ 100)
-DEPTH = 100
+SPLIT, DEPTH = "test", 100
 BATCH_TOKENS = 4096
 
 Vectors = NDArray[np.float32]
@@ -84,10 +88,10 @@ def rank(query_ids: list[str], queries: Vectors, doc_ids: list[str], docs: Vecto
             yield ir_measures.ScoredDoc(query_id, doc_ids[at], float(scores[at]))
 
 
-def measure(folder: Path, split: str, reference: Reference) -> dict[str, float]:
+def measure(folder: Path, reference: Reference) -> dict[str, float]:
     """Encode, search and score one data set."""
     family = reference.family
-    qrels = list(read_qrels(folder / "qrels" / f"{split}.tsv"))
+    qrels = list(read_qrels(folder / "qrels" / f"{SPLIT}.tsv"))
     judged = {qrel.query_id for qrel in qrels}
     docs = list(read_lines(folder / "corpus.jsonl"))
     queries = [query for query in read_lines(folder / "queries.jsonl") if query["_id"] in judged]
@@ -99,28 +103,27 @@ def measure(folder: Path, split: str, reference: Reference) -> dict[str, float]:
         [doc["_id"] for doc in docs],
         reference.encode(doc_texts, family.max_doc_tokens),
     )
-    return rounded(ir_measures.calc_aggregate(MEASURES, qrels, run))
-
-
-def rounded(scores: dict[Any, float]) -> dict[str, float]:
-    """Measures by name, in four digits."""
+    scores = ir_measures.calc_aggregate(MEASURES, qrels, run)
     return {str(name): round(score, 4) for name, score in scores.items()}
 
 
-def main(arguments: Iterable[str] | None = None) -> None:
-    """Print one JSON line per data set."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("datasets", nargs="+", type=Path, help="folders in the BEIR layout")
-    parser.add_argument("--model", required=True, help="a Hugging Face folder or hub id")
-    parser.add_argument("--split", default="test")
-    parser.add_argument("--threads", type=int, default=1)
-    options = parser.parse_args(None if arguments is None else list(arguments))
+def main() -> None:
+    """Record one row per data set."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add_data(parser, "--data", "", "folder of the judged collections")
+    add_checkpoint(parser)
+    parser.add_argument("--sets", nargs="+", default=list(AVERAGED), metavar="NAME", help="folders in it, in the BEIR layout")
+    parser.add_argument("--threads", type=int, default=os.cpu_count())
+    options = parser.parse_args()
+    if not options.model:
+        parser.error("--model is missing; expected a checkpoint: a folder or hub id, or $TRILENS_CHECKPOINT")
     torch.set_num_threads(options.threads)
     name = options.model.rstrip("/").rsplit("/", 1)[-1]
     reference = Reference(options.model, family_of(name))
-    for folder in options.datasets:
-        scores = measure(folder, options.split, reference)
-        print(json.dumps({"dataset": folder.name, "model": name, "precision": "float32", **scores}), flush=True)
+    for folder in (options.data / dataset for dataset in options.sets):
+        data = file_hash(folder / "corpus.jsonl", folder / "queries.jsonl", folder / "qrels" / f"{SPLIT}.tsv")
+        facts = {"dataset": folder.name, "split": SPLIT, "model": name, **measure(folder, reference)}
+        record("reference", **facts, data=data, threads=options.threads, seed=None, repeats=1)
 
 
 if __name__ == "__main__":
