@@ -4,6 +4,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 from trilens.represent import Dense, Multi, Sparse
 from trilens.represent.counts import Counts
 
@@ -27,6 +30,17 @@ class Encoded:
     bag: Sparse | None = None
     multi: Multi | None = None
     truncated: int = 0
+
+    def take(self, rows: NDArray[np.integer]) -> "Encoded":
+        """Some of the texts, in this order; of `truncated` nobody knows which they were."""
+        return Encoded(
+            self.counts and self.counts.take(rows),
+            self.dense and self.dense.take(rows),
+            self.sparse and self.sparse.take(rows),
+            self.lexical and self.lexical.take(rows),
+            self.bag and self.bag.take(rows),
+            self.multi and self.multi.take(rows),
+        )
 
 
 class Encoder(Protocol):

@@ -19,3 +19,7 @@ class Counts:
 
     def __len__(self) -> int:
         return len(self.sparse)
+
+    def take(self, rows: NDArray[np.integer]) -> "Counts":
+        """Some of the texts, over the same vocabulary."""
+        return Counts(self.sparse.take(rows), self.vocabulary, self.lengths[rows])

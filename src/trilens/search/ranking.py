@@ -34,17 +34,23 @@ def rank_documents(
 ) -> list[list[Ranked]]:
     """The best k documents of each query; fewer only if no more match.
 
-    Where documents have several passages, k rows may be fewer than k documents: more rows are fetched until there are
-    enough, so that the first k are exactly those with the best passages.
+    Where documents have several passages, k rows may be fewer than k documents: more rows are fetched for the queries that
+    need them until there are enough, so that the first k are exactly those with the best passages.
     """
     fetched = min(2 * k if snapshot.has_passages else k, snapshot.rows)
-    while True:
-        top = snapshot.search(lens, queries, fetched, where, exact, params)
-        ranked = group_rows(snapshot, top.rows, top.scores, k)
-        short = any(len(documents) < k and top.rows[query, -1] >= 0 for query, documents in enumerate(ranked))
-        if not short or fetched == snapshot.rows:
-            return ranked
+    top = snapshot.search(lens, queries, fetched, where, exact, params)
+    ranked = group_rows(snapshot, top.rows, top.scores, k)
+    asked = np.arange(len(ranked))
+    while fetched < snapshot.rows:
+        short = np.array([len(ranked[query]) < k for query in asked], np.bool_)
+        asked = asked[short & (top.rows[:, -1] >= 0)]
+        if not len(asked):
+            break
         fetched = min(2 * fetched, snapshot.rows)
+        top = snapshot.search(lens, queries.take(asked), fetched, where, exact, params)
+        for query, documents in zip(asked, group_rows(snapshot, top.rows, top.scores, k), strict=True):
+            ranked[query] = documents
+    return ranked
 
 
 def group_rows(
