@@ -1,4 +1,4 @@
-"""The benchmark book: runs a chapter, then makes the tables of README.md and BOOK.md anew."""
+"""The benchmark book: runs a chapter, then makes the tables of README.md, BOOK.md and the model card anew."""
 
 import argparse
 import subprocess

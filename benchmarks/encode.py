@@ -1,6 +1,6 @@
 """Documents per second of the encoder, all heads in one pass, against sentence-transformers in torch with the same weights.
 
-    ./scripts/bench encode --model /models/minilm --int8 MODEL --float32 MODEL
+    ./scripts/bench encode --model /models/gte-small --int8 MODEL --float32 MODEL
 
 `--model` is the checkpoint as sentence-transformers saves it. `--int8` is the model folder made of it (the bundled model if
 nothing is said); `--float32` one made with `trilens export --precision float32`, which is made where it is not given (this

@@ -1,6 +1,6 @@
 """Whole systems from texts to answers: documents per second in, queries per second out, bytes, time to a first answer.
 
-    ./scripts/bench endtoend --model /models/minilm --documents 5000
+    ./scripts/bench endtoend --model /models/gte-small --documents 5000
 
 trilens with BM25, with dense vectors too, and with token vectors too; bm25s; Pyserini, where there is a Java 21 or newer;
 PyLate with fast-plaid; txtai (BM25 and dense vectors). The same texts and questions, one question per call, so many threads.

@@ -4,7 +4,8 @@
     ./scripts/bench quality --data /data --sets cranfield cacm --model models/mine
 
 Folders are in the BEIR layout; their test split is judged (of cranfield `test.tsv`, which counts code -1 as relevant, not
-`test-graded.tsv`). Nothing is chosen on them: the weights of the tuned fusion come from nfcorpus's dev questions.
+`test-graded.tsv`). Nothing is chosen on them: the weights of the tuned fusion come from nfcorpus's dev questions. Of more than
+2,000 questions that many are drawn.
 A corpus is encoded once by each model, in passages as is the default, into `--cache`. An interrupted run goes on where it was;
 what was measured with the same commit, model and data is not measured again. At the end the best fusion
 is compared with each lens over the questions of all collections that are averaged.
@@ -13,6 +14,7 @@ is compared with each lens over the questions of all collections that are averag
 import argparse
 import json
 import os
+import random
 import sys
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -53,7 +55,7 @@ TUNED_ON, TUNED_SPLIT = "nfcorpus", "dev"
 LENSES = ("bm25", "dense", "multi", "sparse", "lexical", "tokens")
 FUSED = ("bm25", "dense", "multi", "sparse", "lexical")
 TUNED = "tuned fusion of five lenses"
-SPLIT, DEPTH, AT_ONCE = "test", 100, 32
+SPLIT, DEPTH, AT_ONCE, MOST_QUERIES = "test", 100, 32, 2_000
 MEASURES = (nDCG @ 10, R @ 100)
 
 
@@ -130,7 +132,7 @@ def measure(bench: Bench, name: str, systems: Mapping[str, System]) -> None:
     files = (dataset.corpus_path, dataset.folder / "queries.jsonl", dataset.folder / "qrels" / f"{SPLIT}.tsv")
     known = {"commit": commit(), "model": bench.fingerprint, "precision": bench.precision, "data": file_hash(*files)}
     known["dataset"] = name
-    queries, qrels = dataset.queries(SPLIT), dataset.qrels(SPLIT)
+    queries, qrels = asked(dataset)
     with indexed(bench, name) as collection:
         for system, how in systems.items():
             facts = known | {"system": system, "fusion": how.fusion}
@@ -141,9 +143,19 @@ def measure(bench: Bench, name: str, systems: Mapping[str, System]) -> None:
             values = per_query(qrels, run)
             path.write_text(json.dumps({query: found[0] for query, found in values.items()}), encoding="utf-8")
             means = {str(which): round(mean(found[at] for found in values.values()), 4) for at, which in enumerate(MEASURES)}
-            counts = {"queries": len(queries), "documents": len(collection), "passages": collection.info()["passages"]}
+            counts = {"queries": len(queries), "queries_in_all": len(dataset.queries(SPLIT))}
+            counts |= {"documents": len(collection), "passages": collection.info()["passages"]}
             said = {key: value for key, value in facts.items() if key != "commit"} | {"split": SPLIT, **counts}
-            record("quality", **said, **means, threads=len(os.sched_getaffinity(0)), seed=None, repeats=1)
+            record("quality", **said, **means, threads=len(os.sched_getaffinity(0)), seed=SEED, repeats=1)
+
+
+def asked(dataset: Beir) -> tuple[dict[str, str], dict[str, dict[str, int]]]:
+    """The test questions with their judgements; of more than `MOST_QUERIES` some, the same in every run."""
+    queries, qrels = dataset.queries(SPLIT), dataset.qrels(SPLIT)
+    chosen = sorted(queries)
+    if len(chosen) > MOST_QUERIES:
+        chosen = random.Random(SEED).sample(chosen, MOST_QUERIES)
+    return {query: queries[query] for query in chosen}, {query: dict(qrels[query]) for query in chosen if query in qrels}
 
 
 def values_file(bench: Bench, name: str, system: str) -> Path:

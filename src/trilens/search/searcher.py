@@ -76,7 +76,8 @@ def search(
     """The best k documents of each query: by the score of a single lens, or by the fusion of several.
 
     With `rerank`, the candidates of all lenses are put in order by the score of that lens. If the collection does not hold it
-    but its model can make it, the candidates are encoded there and then. `feedback` and `hyde` expand the queries first.
+    but a lens that it holds has the same head (`sparse` over `tokens`), the candidates are encoded there and then.
+    `feedback` and `hyde` expand the queries first.
     """
     plan = Plan(names, k, where, exact, rerank or fusion.rerank, params, fusion, feedback, hyde)
     _require(queries, plan)

@@ -131,6 +131,6 @@ def _prompt(collection: Collection, console: Console) -> None:
 
 
 def _name() -> str:
-    """Another Python, model or format on disk gets a collection of its own."""
+    """Another Python, model, choice of lenses or format on disk gets a collection of its own."""
     model = fingerprint_model(resolve_model(DEFAULT_MODEL))
-    return f"python-{platform.python_version()}-{model}-{FORMAT_VERSION}.trilens"
+    return f"python-{platform.python_version()}-{model}-{'-'.join(LENSES)}-{FORMAT_VERSION}.trilens"

@@ -18,7 +18,7 @@ from trilens.evaluate.runs import write_trec
 from trilens.evaluate.soundness import Soundness, examine
 from trilens.evaluate.variants import Variant, parse_variant
 from trilens.serve.judged_corpus import corpus_collection, downloading
-from trilens.serve.options import Json, Lens, Threads, comma_list, lens_names
+from trilens.serve.options import Json, LensToMake, Threads, comma_list, lens_names
 from trilens.serve.progress import counting
 from trilens.serve.render import out, print_json, write_page
 from trilens.store.config import DEFAULT_LENSES
@@ -36,7 +36,7 @@ def evaluate_command(
             show_default=False,
         ),
     ],
-    lens: Lens = None,
+    lens: LensToMake = None,
     variant: Annotated[
         list[str] | None,
         typer.Option(

@@ -11,7 +11,7 @@ import typer
 
 from trilens.collection import Collection
 from trilens.errors import BadInput
-from trilens.serve.options import Json, Lens, Threads, lens_names
+from trilens.serve.options import Json, LensToMake, Threads, lens_names
 from trilens.serve.progress import counting
 from trilens.serve.render import out, print_json
 from trilens.store.config import DEFAULT_MODEL
@@ -37,7 +37,7 @@ def index(
             "--to", metavar="COLLECTION", help="Folder of the collection; made if it is not there.", show_default=False
         ),
     ],
-    lens: Lens = None,
+    lens: LensToMake = None,
     model: Annotated[str | None, typer.Option(help="Bundled model or model folder.", show_default=DEFAULT_MODEL)] = None,
     language: Annotated[
         str | None,

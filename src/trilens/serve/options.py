@@ -8,6 +8,7 @@ import typer
 from trilens.errors import BadInput
 from trilens.index import multi_params, sparse_params
 from trilens.search.hyde import Hyde
+from trilens.store.config import DEFAULT_LENSES
 
 SPARSE_LENSES = ("sparse", "tokens", "lexical")
 
@@ -21,6 +22,10 @@ Lens = Annotated[
     str | None,
     typer.Option("--lens", metavar="NAME[,NAME]", help="Lenses, separated by commas.", show_default="all"),
 ]
+LensToMake = Annotated[
+    str | None,
+    typer.Option("--lens", metavar="NAME[,NAME]", help="Lenses, separated by commas.", show_default=",".join(DEFAULT_LENSES)),
+]
 
 FusionText = Annotated[
     str | None,
@@ -28,7 +33,8 @@ FusionText = Annotated[
         "--fusion",
         metavar="TEXT",
         help="How lenses are fused: rrf, weighted, minmax, zscore or convex with options and weights, such as "
-        "zscore:bm25=1,dense=2; a recipe of BGE-M3: dense+sparse, rerank-multi, all, all-long; none: forget what was tuned.",
+        "zscore:bm25=1,dense=2; a recipe of BGE-M3: dense+sparse, dense+sparse-long, rerank-multi, all, "
+        "all-long; none: forget what was tuned.",
         show_default=False,
     ),
 ]
