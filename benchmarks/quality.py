@@ -77,6 +77,7 @@ SYSTEMS = {
     "lexical": System(["lexical"]),
     "tokens (β)": System(["tokens"]),
     "rrf of bm25 and dense": System(["bm25", "dense"]),
+    "rrf of bm25, dense and multi": System(["bm25", "dense", "multi"]),
     "rrf of five lenses": System(FUSED),
     TUNED: System(FUSED, fusion="chosen on dev questions"),
 }

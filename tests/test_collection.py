@@ -6,6 +6,7 @@ import subprocess
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -636,6 +637,36 @@ def test_others_may_read_while_the_owner_writes(public: Path) -> None:
         collection.optimize()
         assert as_nobody(lambda: read_everything(root)) == read_everything(root)
     assert as_nobody(lambda: read_everything(root)) == read_everything(root)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can write what others can only read")
+def test_a_reader_that_cannot_be_told_of_a_change_is_refused_and_never_sees_a_mixture(public: Path) -> None:
+    root = public / "c"
+    with Collection.create(root, lenses=["bm25"]) as collection:
+        collection.add(DOCUMENTS)
+    opened, changed = os.pipe(), os.pipe()
+
+    def read() -> list[object]:
+        with Collection.open(root) as collection:
+            found: list[object] = [ids(collection, "river")]
+            os.write(opened[1], b"x")
+            os.read(changed[0], 1)
+            with pytest.raises(CollectionReadOnly, match=r"changed by another process.*open it again"):
+                collection.get("train")
+            collection.refresh()
+            return [*found, ids(collection, "river")]
+
+    def change() -> None:
+        os.read(opened[0], 1)
+        with Collection.open(root) as collection:
+            collection.delete([document.doc_id for document in DOCUMENTS])
+        os.write(changed[1], b"x")
+
+    thread = Thread(target=change)
+    thread.start()
+    before, after = as_nobody(read)
+    thread.join()
+    assert before and not after
 
 
 # A full disk

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trilens.errors import BadInput, CollectionDamaged, UnknownFormat
+from trilens.errors import BadInput, CollectionDamaged, CollectionReadOnly, UnknownFormat
 from trilens.store.config import CollectionConfig
 from trilens.store.failures import clear_errors
 from trilens.store.schema import (
@@ -33,6 +33,8 @@ from trilens.text.document import Document
 
 KEYS_PER_STATEMENT = 500
 
+_State = tuple[int, int]  # of a file: when it was last changed, and how large it is
+
 
 def text_hash(document: Document) -> bytes:
     """Changes when what the lenses see changes: title and text."""
@@ -46,9 +48,11 @@ def text_hash(document: Document) -> bytes:
 class Catalog:
     """A connection to the catalog. Reads after `begin` see one commit; writes happen between `begin_write` and `commit`."""
 
-    def __init__(self, root: Path, connection: sqlite3.Connection) -> None:
+    def __init__(self, root: Path, connection: sqlite3.Connection, state: _State | None = None) -> None:
+        """`state` is that of the file where the connection trusts that nobody changes it."""
         self._root = root
         self._connection = connection
+        self._state = state
 
     @staticmethod
     def create(root: Path, config: CollectionConfig) -> None:
@@ -73,7 +77,7 @@ class Catalog:
         """Open an existing catalog, after checking that it is ours and of a format that we know."""
         path = root / FILE_NAME
         with clear_errors(root):
-            connection = _connect(path)
+            connection, state = _connect(path)
             try:
                 (application,) = connection.execute("PRAGMA application_id").fetchone()
                 (version,) = connection.execute("PRAGMA user_version").fetchone()
@@ -81,7 +85,7 @@ class Catalog:
                 connection.close()
                 raise
         if application == APPLICATION_ID and version == FORMAT_VERSION:
-            return Catalog(root, connection)
+            return Catalog(root, connection, state)
         connection.close()
         if application != APPLICATION_ID:
             raise CollectionDamaged(f"{path} is not a trilens catalog; expected the folder of a trilens collection")
@@ -285,6 +289,11 @@ class Catalog:
 
     def _run(self, statement: str, *values: str | int | float | bytes) -> sqlite3.Cursor:
         with clear_errors(self._root):
+            if self._state and self._state != _state(self._root / FILE_NAME):
+                raise CollectionReadOnly(
+                    f"{self._root} was changed by another process while this one, which may not write there, was reading it; "
+                    "open it again"
+                )
             return self._connection.execute(statement, values)
 
 
@@ -297,13 +306,23 @@ def has_moved_on(root: Path, commit: int) -> bool:
         catalog.close()
 
 
-def _connect(path: Path) -> sqlite3.Connection:
-    """A connection; where the folder cannot be written and nobody else writes it, one that asks for no lock files."""
+def _connect(path: Path) -> tuple[sqlite3.Connection, _State | None]:
+    """A connection; where the folder cannot be written and nobody else writes it, one that asks for no lock files.
+
+    Such a one would mix what it has read before a change with what it reads after it, so the state of the file comes with it.
+    """
     live = path.with_name(f"{path.name}-wal").exists()
     mode = "mode=rw" if _can_write(path) else "mode=ro" if live else "mode=ro&immutable=1"
-    return sqlite3.connect(
+    state = _state(path) if mode.endswith("immutable=1") else None
+    connection = sqlite3.connect(
         f"{path.absolute().as_uri()}?{mode}", uri=True, isolation_level=None, check_same_thread=False, timeout=30
     )
+    return connection, state
+
+
+def _state(path: Path) -> _State:
+    found = path.stat()
+    return found.st_mtime_ns, found.st_size
 
 
 def _can_write(path: Path) -> bool:
