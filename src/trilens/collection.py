@@ -321,7 +321,7 @@ def _with_model(config: CollectionConfig) -> CollectionConfig:
             f"{', '.join(missing)} as well: choose another model, or leave a lens out"
         )
     name = config.model if config.model in bundled_models() else str(model.path.resolve())
-    return config.model_copy(update={"model": name, "model_fingerprint": model.fingerprint})
+    return config.model_copy(update={"model": name, "model_fingerprint": model.fingerprint, "weighing": model.config.weighing})
 
 
 def _foreign(root: Path) -> Iterable[Path]:

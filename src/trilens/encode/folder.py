@@ -101,6 +101,24 @@ class LexicalHead(BaseModel):
     dim: int = Field(gt=0)  # size of the vocabulary
 
 
+class Weighing(BaseModel):
+    """How weighted terms are meant to be compared; as it stands, by the inner product of what the heads give.
+
+    The words that a model adds to a text are less certain than the text's own, a long text shares more terms with any query,
+    and no model knows which terms are common in a collection: these say how much of that is taken into account.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    rarity: bool = False  # terms of queries count by how rare they are in the collection, as in BM25
+    own_query: float = Field(default=1, gt=0)  # by which the weights of a text's own words in `sparse` are multiplied
+    own_doc: float = Field(default=1, gt=0)
+    # The weights of a document are divided by the length of its vector to this power; 1 brings all to length 1.
+    sparse_length: float = Field(default=0, ge=0, le=1)
+    lexical_length: float = Field(default=0, ge=0, le=1)
+    bag_length: float = Field(default=0, ge=0, le=1)
+
+
 Described = MultiHead | SparseHead | LexicalHead
 
 
@@ -124,6 +142,7 @@ class ModelDescription(BaseModel):
     multi: MultiHead | None = Field(default=None, validate_default=True)
     sparse: SparseHead | None = Field(default=None, validate_default=True)
     lexical: LexicalHead | None = Field(default=None, validate_default=True)
+    weighing: Weighing = Weighing()
     licence: str
     source: str
 

@@ -28,7 +28,7 @@ def explain_terms(subject: Subject) -> Explanation:
     """One part for each term that query and passage share, the largest first; none, and a score of 0, if there are none."""
     searcher = subject.snapshot.searcher(subject.lens)
     assert isinstance(searcher, SparseSearcher | GivenSearcher)
-    asked = searcher.query(subject.encoded, subject.params)
+    asked = searcher.weighed(subject.encoded, subject.params)
     row_terms, row_weights = searcher.row(subject.row)
     terms, in_query, in_row = np.intersect1d(asked.terms, row_terms, assume_unique=True, return_indices=True)
     words, query, doc = _read(subject, searcher, terms.tolist())

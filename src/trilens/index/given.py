@@ -99,9 +99,9 @@ class GivenSearcher:
         """See `SparseSearcher`."""
         return self._lists.score(numbered(_counts(queries), self._pages), rows, params)
 
-    def query(self, queries: Encoded, params: SparseParams | None = None) -> Sparse:
+    def weighed(self, queries: Encoded, params: SparseParams | None = None) -> Sparse:
         """See `SparseSearcher`."""
-        return self._lists.query(numbered(_counts(queries), self._pages), params)
+        return self._lists.weighed(numbered(_counts(queries), self._pages), params)
 
     def row(self, row: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         """See `SparseSearcher`."""

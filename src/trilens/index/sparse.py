@@ -6,6 +6,7 @@ the rows themselves (kernels/sparse_search.py), so a score never depends on how 
 """
 
 from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,11 +15,13 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
 from trilens.encode.encoder import Encoded, Encoder
+from trilens.encode.folder import Weighing
 from trilens.errors import BadInput
 from trilens.index.lens import Mask, SharesNothing
 from trilens.index.sparse_params import SparseParams, default_params
 from trilens.index.sparse_parts import BagPart, SparsePart, WeightedPart
 from trilens.index.topk import Heaps, TopK
+from trilens.index.weighing import PLAIN, rarity, weigh_docs, weigh_queries
 from trilens.kernels.sparse import BAD_ORDER, BAD_TERM, BAD_WEIGHT, find_fault
 from trilens.represent import Sparse
 
@@ -48,16 +51,18 @@ EXACT = SparseParams(method="exact")
 class SparseLens(SharesNothing):
     """Terms that query and document share, each counting by the product of its weights."""
 
-    def __init__(self, name: str, field: Field, encoder: Encoder, config: SparseConfig = DEFAULT) -> None:
+    def __init__(
+        self, name: str, field: Field, encoder: Encoder, config: SparseConfig = DEFAULT, weighing: Weighing = PLAIN
+    ) -> None:
         self.name = name
         self.field: Field = field
         self.encoder = encoder
         self.config = config
+        self.weighing = weighing
 
     def build(self, encoded: Encoded, folder: Path, shared: Sequence[Any] = ()) -> None:
         """Write the part of one segment."""
-        rows: Sparse | None = getattr(encoded, self.field)
-        assert rows is not None
+        rows = weigh_docs(encoded, self.field, self.weighing)
         require_sound(rows, "document")
         if self.field == "bag":
             BagPart.build(rows, folder)
@@ -74,13 +79,13 @@ class SparseLens(SharesNothing):
 
     def open(self, folder: Path) -> SparsePart:
         """Map a part."""
-        return BagPart.open(folder) if self.field == "bag" else WeightedPart.open(folder)
+        return BagPart.open(folder, self.weighing) if self.field == "bag" else WeightedPart.open(folder)
 
     def searcher(
         self, parts: Sequence[SparsePart], live: Sequence[Mask | None], shared: Sequence[Any] = ()
     ) -> "SparseSearcher":
         """A searcher over these parts."""
-        return SparseSearcher(self.field, parts, live)
+        return SparseSearcher(self.field, parts, live, self.weighing)
 
     def figures(self, parts: Sequence[SparsePart], shared: Sequence[Any] = ()) -> dict[str, Any]:
         """How full the rows are; those without a term are never found."""
@@ -101,15 +106,18 @@ class SparseLens(SharesNothing):
 class SparseSearcher:
     """Answers queries over all parts."""
 
-    def __init__(self, field: Field, parts: Sequence[SparsePart], live: Sequence[Mask | None]) -> None:
+    def __init__(
+        self, field: Field, parts: Sequence[SparsePart], live: Sequence[Mask | None], weighing: Weighing = PLAIN
+    ) -> None:
         self.field = field
         self._parts = parts
         self._live = live
+        self._weighing = weighing
         self._first_rows = np.cumsum([0, *(len(part) for part in parts)]).tolist()
         self._blanks: list[Floats] = []
 
     def query(self, queries: Encoded, params: SparseParams | None = None) -> Sparse:
-        """What is searched with: the weights that fit the lens, or the bag of the query's tokens."""
+        """What is asked: the weights that fit the lens, or the bag of the query's tokens."""
         bag = params is not None and params.query == "bag"
         asked = queries.bag if bag else queries.lexical if self.field == "lexical" else queries.sparse
         assert asked is not None
@@ -121,11 +129,32 @@ class SparseSearcher:
             )
         return asked
 
+    def weighed(self, queries: Encoded, params: SparseParams | None = None) -> Sparse:
+        """What is searched with: what is asked, each term by what it counts for in this collection."""
+        asked = self.query(queries, params)
+        if asked is queries.sparse:
+            asked = weigh_queries(asked, queries.bag, self._weighing)
+        if self._weighing.rarity and (params is None or params.rarity):
+            asked = Sparse(asked.indptr, asked.terms, asked.weights * self.rarity[asked.terms], asked.dim)
+        return asked
+
+    @cached_property
+    def rarity(self) -> Floats:
+        """How much each term of the vocabulary says, by the number of live rows that hold it."""
+        frequencies, rows = np.zeros(self._parts[0].dim if self._parts else 0, np.int64), 0
+        for part, live in zip(self._parts, self._live, strict=True):
+            frequencies[part.used] += part.frequencies
+            rows += len(part)
+            if live is not None:
+                frequencies -= np.bincount(part.terms_of(~live), minlength=part.dim)
+                rows -= len(part) - int(live.sum())
+        return rarity(frequencies, rows)
+
     def search(
         self, queries: Encoded, k: int, allowed: Mask | None = None, exact: bool = False, params: SparseParams | None = None
     ) -> TopK:
         """The best k rows that share a term with the query."""
-        asked = self.query(queries, params)
+        asked = self.weighed(queries, params)
         heaps = Heaps(len(asked), k)
         chosen = EXACT if exact else params or CHOSEN
         query = self._take_blank(asked.dim)
@@ -144,7 +173,7 @@ class SparseSearcher:
         allowed: Mask | None = None,
     ) -> Floats:
         """The exact scores of the rows (queries, n) of each query, 0 where they share no term; -inf where a row is -1."""
-        asked = self.query(queries, params)
+        asked = self.weighed(queries, params)
         scores = np.full(rows.shape, -np.inf, np.float32)
         query = self._take_blank(asked.dim)
         for first_row, part in zip(self._first_rows[:-1], self._parts, strict=True):

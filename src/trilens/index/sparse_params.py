@@ -15,12 +15,14 @@ class SparseParams:
     """How one search is done. What is None is chosen by `default_params`, for each search anew.
 
     query       what the query counts as: its weights, or the bag of its tokens
+    rarity      whether terms count by how rare they are in the collection, if its model is meant for that
     method      approximate, or exact: every row that could be among the best is scored
     terms       approximate: how many terms of the query are read, the heaviest first; a query of no more is answered exactly
     candidates  approximate: rows of each segment whose full score is computed
     """
 
     query: QueryKind = "weights"
+    rarity: bool = True
     method: Method = "approximate"
     terms: int | None = None
     candidates: int | None = None
@@ -30,6 +32,8 @@ class SparseParams:
             raise BadInput(f"query is {self.query!r}; expected weights or bag")
         if self.method not in ("approximate", "exact"):
             raise BadInput(f"method is {self.method!r}; expected approximate or exact")
+        if not isinstance(self.rarity, bool):
+            raise BadInput(f"rarity is {self.rarity!r}; expected true or false")
         for name in ("terms", "candidates"):
             value = getattr(self, name)
             if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 1):

@@ -13,9 +13,11 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from trilens.encode.folder import Weighing
 from trilens.index.lens import Mask
 from trilens.index.sparse_params import Settings
 from trilens.index.topk import Heaps
+from trilens.index.weighing import PLAIN, bag_scales
 from trilens.kernels import bags
 from trilens.kernels import sparse as kernels
 from trilens.kernels import sparse_lists as lists
@@ -24,6 +26,7 @@ from trilens.kernels.sparse_bounds import FIRST_COLUMN, NOWHERE, Arrays
 from trilens.kernels.sparse_search import search
 from trilens.represent import Sparse
 from trilens.represent.arrays import create_array, open_array, save_arrays
+from trilens.represent.ragged import take_ragged
 
 LEAST_ROWS = 64  # that hold a term before it gets a column
 WEIGHT_COLUMN, BAG_COLUMN = 1 / 32, 1 / 16  # of the rows: from here on a column is faster, or smaller, than a list
@@ -56,6 +59,10 @@ class SparsePart(Protocol):
         """The terms that some row holds."""
 
     @property
+    def frequencies(self) -> NDArray[np.int32]:
+        """How many rows hold each of the terms that are used."""
+
+    @property
     def size(self) -> int:
         """In bytes."""
 
@@ -71,6 +78,9 @@ class SparsePart(Protocol):
     def row(self, row: int) -> tuple[Terms, Floats]:
         """The terms of a row, and their weights."""
 
+    def terms_of(self, rows: Mask) -> Terms:
+        """The terms of these rows, one row after the other."""
+
 
 @dataclass(frozen=True, eq=False)
 class WeightedPart:
@@ -79,6 +89,7 @@ class WeightedPart:
     dim: int
     list_terms: Terms
     column_terms: Terms
+    frequencies: NDArray[np.int32]
     arrays: Arrays
 
     def __len__(self) -> int:
@@ -102,7 +113,7 @@ class WeightedPart:
     @property
     def size(self) -> int:
         """See `SparsePart`."""
-        return sum(array.nbytes for array in (self.list_terms, self.column_terms, *self.arrays))
+        return sum(array.nbytes for array in (self.list_terms, self.column_terms, self.frequencies, *self.arrays))
 
     @cached_property
     def _places(self) -> Terms:
@@ -127,6 +138,10 @@ class WeightedPart:
         """See `SparsePart`."""
         span = slice(self.arrays.indptr[row], self.arrays.indptr[row + 1])
         return self.arrays.terms[span].astype(np.int32), self.arrays.scales[row] * self.arrays.codes[span].astype(np.float32)
+
+    def terms_of(self, rows: Mask) -> Terms:
+        """See `SparsePart`."""
+        return self.arrays.terms[take_ragged(self.arrays.indptr, np.flatnonzero(rows))[1]].astype(np.int32)
 
     @staticmethod
     def build(rows: Sparse, weights: Weights, folder: Path) -> None:
@@ -161,22 +176,27 @@ class WeightedPart:
     @staticmethod
     def open(folder: Path) -> "WeightedPart":
         """Map a part."""
-        list_terms, column_terms = (open_array(folder, name) for name in ("list_terms", "column_terms"))
+        listed, columns, frequencies = (open_array(folder, name) for name in ("list_terms", "column_terms", "frequencies"))
         arrays = Arrays(*(open_array(folder, name) for name in Arrays._fields))
-        return WeightedPart(int(open_array(folder, "dim")), list_terms, column_terms, arrays)
+        return WeightedPart(int(open_array(folder, "dim")), listed, columns, frequencies, arrays)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class BagPart:
-    """Rows that hold terms or do not: nothing is kept but which rows hold each term."""
+    """Rows that hold terms or do not: nothing is kept but which rows hold each term.
+
+    `scales` are what a term of each row counts for; they are not on disk.
+    """
 
     dim: int
+    scales: NDArray[np.float64]
     lengths: Ints
     list_terms: Terms
     list_ptr: Ints
     gaps: NDArray[np.uint8]
     column_terms: Terms
     bits: NDArray[np.uint64]
+    frequencies: NDArray[np.int32]
 
     def __len__(self) -> int:
         return len(self.lengths)
@@ -194,7 +214,7 @@ class BagPart:
     @property
     def size(self) -> int:
         """See `SparsePart`."""
-        arrays = (self.lengths, self.list_terms, self.list_ptr, self.gaps, self.column_terms, self.bits)
+        arrays = (self.lengths, self.list_terms, self.list_ptr, self.gaps, self.column_terms, self.bits, self.frequencies)
         return sum(array.nbytes for array in arrays)
 
     def offer(self, asked: Sparse, settings: Settings, mask: Mask | None, first_row: int, query: Floats, heaps: Heaps) -> None:
@@ -212,8 +232,12 @@ class BagPart:
 
     def row(self, row: int) -> tuple[Terms, Floats]:
         """See `SparsePart`."""
-        terms = self.rows(np.arange(len(self)) == row).terms
-        return terms, np.ones(len(terms), np.float32)
+        terms = self.terms_of(np.arange(len(self)) == row)
+        return terms, np.full(len(terms), self.scales[row], np.float32)
+
+    def terms_of(self, rows: Mask) -> Terms:
+        """See `SparsePart`."""
+        return self.rows(rows).terms
 
     def rows(self, keep: Mask) -> Sparse:
         """The kept rows as they came."""
@@ -230,7 +254,7 @@ class BagPart:
         totals = np.zeros(len(self))
         arrays = (self.list_terms, self.list_ptr, self.gaps, self.column_terms, self.bits)
         bags.add_terms(asked.terms[span], asked.weights[span], *arrays, totals)
-        return totals
+        return totals * self.scales
 
     @staticmethod
     def build(rows: Sparse, folder: Path) -> None:
@@ -242,7 +266,8 @@ class BagPart:
         bits = create_array(folder, "bits", np.uint64, (len(column_terms), -(-len(rows) // bags.WORD)))
         bags.fill_bags(rows.indptr, rows.terms, *numbers, list_ptr, gaps, bits)
         lengths = np.diff(rows.indptr).astype(np.int32)
-        save_arrays(folder, dim=np.array(rows.dim), lengths=lengths)
+        frequencies = _frequencies(counts, list_terms, column_terms)
+        save_arrays(folder, dim=np.array(rows.dim), lengths=lengths, frequencies=frequencies)
         save_arrays(folder, list_terms=list_terms, list_ptr=list_ptr, column_terms=column_terms)
 
     @staticmethod
@@ -251,10 +276,11 @@ class BagPart:
         BagPart.build(Sparse.concat([part.rows(mask) for part, mask in zip(parts, keep, strict=True)]), folder)
 
     @staticmethod
-    def open(folder: Path) -> "BagPart":
+    def open(folder: Path, weighing: Weighing = PLAIN) -> "BagPart":
         """Map a part."""
-        names = ("lengths", "list_terms", "list_ptr", "gaps", "column_terms", "bits")
-        return BagPart(int(open_array(folder, "dim")), *(open_array(folder, name) for name in names))
+        names = ("lengths", "list_terms", "list_ptr", "gaps", "column_terms", "bits", "frequencies")
+        lengths, *others = (open_array(folder, name) for name in names)
+        return BagPart(int(open_array(folder, "dim")), bag_scales(lengths, weighing), lengths, *others)
 
 
 def _create_rows(folder: Path, dim: int, rows: int, postings: int, codes: Any) -> tuple[Any, Any, Any]:
@@ -275,6 +301,7 @@ def _save_lists(folder: Path, dim: int, indptr: Ints, terms: Terms, codes: Any, 
     lists.fill_lists(*rows, most, *numbers, level_of, list_ptr, list_rows, list_shares, columns)
     save_arrays(folder, dim=np.array(dim), indptr=indptr, list_terms=list_terms, list_most=most[list_terms], list_ptr=list_ptr)
     save_arrays(folder, column_terms=column_terms, column_most=most[column_terms], column_tops=tops)
+    save_arrays(folder, frequencies=_frequencies(counts, list_terms, column_terms))
 
 
 def _divide(counts: Ints, rows: int, share: float) -> tuple[tuple[Ints, Ints], Terms, Terms]:
@@ -283,6 +310,11 @@ def _divide(counts: Ints, rows: int, share: float) -> tuple[tuple[Ints, Ints], T
     listed = (counts > 0) & ~dense
     numbers = tuple(np.where(mask, np.cumsum(mask) - 1, -1) for mask in (listed, dense))
     return (numbers[0], numbers[1]), np.flatnonzero(listed).astype(np.int32), np.flatnonzero(dense).astype(np.int32)
+
+
+def _frequencies(counts: Ints, list_terms: Terms, column_terms: Terms) -> NDArray[np.int32]:
+    """How many rows hold each term, in the order of `used`."""
+    return np.asarray(counts[np.concatenate([list_terms, column_terms])], np.int32)
 
 
 def _offsets(lengths: NDArray[np.integer[Any]]) -> Ints:

@@ -63,6 +63,30 @@ def count_positive(indptr: Ints, weights: Floats) -> Ints:
 
 
 @kernel
+def weigh_rows(
+    indptr: Ints, terms: Terms, weights: Floats, own_starts: Ints, own_terms: Terms, own: float, power: float
+) -> Floats:
+    """The weights with those of a row's own terms multiplied by `own`, then divided by the length of the row to a power.
+
+    The own terms of row i, ascending, are `own_starts[i]:own_starts[i + 1]` of `own_terms`; without any rows there, no row
+    has own terms.
+    """
+    weighed = np.empty(len(weights), np.float32)
+    for row in range(len(indptr) - 1):
+        at_own, own_end = (own_starts[row], own_starts[row + 1]) if row + 1 < len(own_starts) else (0, 0)
+        squares = 0.0
+        for at in range(indptr[row], indptr[row + 1]):
+            while at_own < own_end and own_terms[at_own] < terms[at]:
+                at_own += 1
+            held = at_own < own_end and own_terms[at_own] == terms[at]
+            weighed[at] = weights[at] * own if held else weights[at]
+            squares += np.float64(weighed[at]) * weighed[at]
+        if power > 0 and squares > 0:
+            weighed[indptr[row] : indptr[row + 1]] *= np.float32(squares ** (-power / 2))
+    return weighed
+
+
+@kernel
 def encode_rows(
     indptr: Ints, terms: Terms, weights: Floats, to_terms: Terms, to_codes: NDArray[np.uint8], to_scales: Floats
 ) -> None:

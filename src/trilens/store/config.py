@@ -4,7 +4,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from trilens.encode.folder import Head
+from trilens.encode.folder import Head, Weighing
 from trilens.errors import BadInput
 from trilens.index.bm25 import Bm25Config
 from trilens.index.dense import DenseConfig
@@ -52,6 +52,7 @@ class CollectionConfig(BaseModel):
     lenses: tuple[str, ...] = DEFAULT_LENSES
     model: str = DEFAULT_MODEL
     model_fingerprint: str = ""
+    weighing: Weighing = Weighing()  # that of the model
     bm25: Bm25Config = Bm25Config()
     dense: DenseConfig = DenseConfig()
     sparse: SparseConfig = SparseConfig()

@@ -124,12 +124,13 @@ class Lenses:
         self.model = model = ModelEncoder(config, threads)
         self._bags = TokenEncoder(model)
         self._heads = config.heads
+        weighted = config.sparse, config.weighing
         makers: dict[str, Callable[[], Lens]] = {
             "bm25": lambda: Bm25Lens(config.bm25),
             "dense": lambda: DenseLens(HeadEncoder(model, ("dense",)), config.dense),
-            "sparse": lambda: SparseLens("sparse", "sparse", HeadEncoder(model, ("sparse",)), config.sparse),
-            "tokens": lambda: SparseLens("tokens", "bag", self._bags, config.sparse),
-            "lexical": lambda: SparseLens("lexical", "lexical", HeadEncoder(model, ("lexical",)), config.sparse),
+            "sparse": lambda: SparseLens("sparse", "sparse", HeadEncoder(model, ("sparse",)), *weighted),
+            "tokens": lambda: SparseLens("tokens", "bag", self._bags, *weighted),
+            "lexical": lambda: SparseLens("lexical", "lexical", HeadEncoder(model, ("lexical",)), *weighted),
             "vectors": lambda: GivenLens(config.sparse),
             "multi": lambda: MultiLens(HeadEncoder(model, ("multi",)), config.multi),
         }
