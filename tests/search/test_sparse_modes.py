@@ -32,7 +32,7 @@ def collection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Collection]
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(store_lenses, "OnnxEncoder", tiny.encoder_of)
         lenses = ["bm25", "sparse", "tokens", "lexical"]
-        with Collection.create(folder / "c", lenses=lenses, model=tiny.make_model(folder), threads=1) as made:
+        with Collection.create(folder / "c", lenses=lenses, model=tiny.make_model(folder, weighing={}), threads=1) as made:
             made.add(Document(doc_id, text, metadata={"n": n}) for n, (doc_id, text) in enumerate(TEXTS.items()))
             made.commit()
             yield made
@@ -43,7 +43,7 @@ def tokens_only(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Collection
     folder: Path = tmp_path_factory.mktemp("late")
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(store_lenses, "OnnxEncoder", tiny.encoder_of)
-        with Collection.create(folder / "c", lenses=["tokens"], model=tiny.make_model(folder), threads=1) as made:
+        with Collection.create(folder / "c", lenses=["tokens"], model=tiny.make_model(folder, weighing={}), threads=1) as made:
             made.add(Document(doc_id, text) for doc_id, text in TEXTS.items())
             made.commit()
             yield made

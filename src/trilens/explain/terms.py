@@ -31,6 +31,7 @@ def explain_terms(subject: Subject) -> Explanation:
     asked = searcher.weighed(subject.encoded, subject.params)
     row_terms, row_weights = searcher.row(subject.row)
     terms, in_query, in_row = np.intersect1d(asked.terms, row_terms, assume_unique=True, return_indices=True)
+    rarity = searcher.rarity if isinstance(searcher, SparseSearcher) and searcher.by_rarity(subject.params) else None
     words, query, doc = _read(subject, searcher, terms.tolist())
     parts = [
         Part(
@@ -44,7 +45,8 @@ def explain_terms(subject: Subject) -> Explanation:
                 "doc_weight": doc_weight,
                 "in_query": float(query.holds(term)),
                 "in_doc": float(doc.holds(term)),
-            },
+            }
+            | ({} if rarity is None else {"idf": float(rarity[term])}),
         )
         for term, word, query_weight, doc_weight in zip(
             terms.tolist(), words, asked.weights[in_query].tolist(), row_weights[in_row].tolist(), strict=True

@@ -134,9 +134,13 @@ class SparseSearcher:
         asked = self.query(queries, params)
         if asked is queries.sparse:
             asked = weigh_queries(asked, queries.bag, self._weighing)
-        if self._weighing.rarity and (params is None or params.rarity):
+        if self.by_rarity(params):
             asked = Sparse(asked.indptr, asked.terms, asked.weights * self.rarity[asked.terms], asked.dim)
         return asked
+
+    def by_rarity(self, params: SparseParams | None = None) -> bool:
+        """Whether terms count by how rare they are."""
+        return self._weighing.rarity and (params is None or params.rarity)
 
     @cached_property
     def rarity(self) -> Floats:

@@ -11,6 +11,7 @@ import numpy as np
 from trilens.encode.folder import Head
 from trilens.index.exact import exact_dense, exact_multi, exact_sparse
 from trilens.index.topk import TopK
+from trilens.index.weighing import weigh_docs, weigh_queries
 from trilens.search.ranking import Ranked, group_rows
 from trilens.store.lenses import Lenses
 from trilens.store.snapshot import Snapshot
@@ -21,6 +22,7 @@ EXACT: dict[Head, Callable[[Any, Any, int], TopK]] = {
     "lexical": exact_sparse,
     "multi": exact_multi,
 }
+WEIGHED: tuple[Head, ...] = ("sparse", "lexical")
 
 
 def encode_and_rank(
@@ -30,9 +32,13 @@ def encode_and_rank(
     rows = np.array(sorted({passage.row for found in candidates for passage in found}), np.int64)
     if not len(rows):
         return [[] for _ in queries]
-    asked = getattr(lenses.model.encode_queries(queries, [head]), head)
+    encoded = lenses.model.encode_queries(queries, [head])
     texts = [text for _, _, text in snapshot.passages_at(rows)]
-    passages = getattr(lenses.model.encode_docs(texts, heads=[head]), head)
+    docs = lenses.model.encode_docs(texts, heads=[head])
+    asked, passages = getattr(encoded, head), getattr(docs, head)
+    if head in WEIGHED:  # but not by rarity: how many rows hold a term is known of what the collection holds only
+        passages = weigh_docs(docs, head, lenses.weighing)
+        asked = weigh_queries(asked, encoded.bag, lenses.weighing) if head == "sparse" else asked
     found = []
     for query, wanted in enumerate(candidates):
         chosen = np.searchsorted(rows, sorted({passage.row for passage in wanted}))

@@ -124,6 +124,7 @@ class Lenses:
         self.model = model = ModelEncoder(config, threads)
         self._bags = TokenEncoder(model)
         self._heads = config.heads
+        self.weighing = config.weighing
         weighted = config.sparse, config.weighing
         makers: dict[str, Callable[[], Lens]] = {
             "bm25": lambda: Bm25Lens(config.bm25),

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from trilens.encode.folder import Head, LexicalHead, MultiHead, SparseHead, first_fault
+from trilens.encode.folder import Head, LexicalHead, MultiHead, SparseHead, Weighing, first_fault
 from trilens.errors import BadInput
 from trilens.train.data.sources import Source
 from trilens.train.objectives import AnyObjective
@@ -38,6 +38,7 @@ class ModelPart(Part):
     multi: MultiHead | None = None
     sparse: SparseHead | None = None
     lexical: LexicalHead | None = None
+    weighing: Weighing | None = None
     fit_to: int = Field(default=0, ge=0)  # passages of the data that untrained heads are fitted to; 0: none
     freeze_embeddings: bool = False
     freeze_layers: int = Field(default=0, ge=0)  # from the first on
