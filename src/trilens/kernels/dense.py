@@ -33,10 +33,13 @@ def rough_products(queries: Floats, vectors: Floats, products: Floats) -> None:
 
 
 @kernel
-def score_vectors(query: Floats, vectors: Floats, rows: Rows, scores: Floats) -> None:
-    """Write the inner product of a query with each of the rows of `vectors`."""
-    for i in range(len(rows)):
-        scores[i] = np.float32(inner_product(query, vectors[rows[i]]))
+def score_vectors(queries: Floats, vectors: Floats, rows: Rows, first_row: int, scores: Floats) -> None:
+    """Write the inner products of each query with those of its `rows` (queries, n) that lie in `vectors`."""
+    for query in range(len(rows)):
+        for i in range(rows.shape[1]):
+            row = rows[query, i] - first_row
+            if 0 <= row < len(vectors):
+                scores[query, i] = np.float32(inner_product(queries[query], vectors[row]))
 
 
 @kernel
