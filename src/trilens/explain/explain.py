@@ -11,7 +11,7 @@ from trilens.explain.meaning import explain_vector
 from trilens.explain.subject import Subject, key_of, passage_at, subject_of
 from trilens.explain.terms import explain_terms
 from trilens.search.fusion import lens_weights
-from trilens.search.searcher import Answer, Plan, best_passage, encode_and_expand, find, require_query
+from trilens.search.searcher import Answer, Plan, encode_and_expand, find, require_query
 from trilens.store.lenses import Lenses
 from trilens.store.snapshot import Snapshot
 
@@ -55,7 +55,7 @@ def _explain_lens(
 
 
 def _explain_fusion(snapshot: Snapshot, answer: Answer, key: int, children: list[Explanation], plan: Plan) -> Explanation:
-    one = next(found for found in answer.order if found.key == key)
+    one, row = next((found, row) for found, row in zip(answer.order, answer.rows, strict=True) if found.key == key)
     weights = lens_weights(plan.fusion, plan.names)
     parts = []
     for name in plan.names:
@@ -66,8 +66,7 @@ def _explain_fusion(snapshot: Snapshot, answer: Answer, key: int, children: list
             "weight": weights[name],
         }
         parts.append(Part(name, seen.contribution if seen else 0.0, "lens", facts=facts))
-    known = any(key in places for places in answer.passages.values())
-    passage = passage_at(snapshot, best_passage(answer, one).row) if known and one.by_lens else children[0].passage
+    passage = passage_at(snapshot, row) if row >= 0 and one.by_lens else children[0].passage
     # A document that no lens returns has no score in a search; as one more candidate it would have had this one.
     returned = any(seen.rank is not None for seen in one.by_lens.values())
     first = children[0]

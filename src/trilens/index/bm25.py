@@ -180,7 +180,7 @@ class Bm25Searcher:
         if not self._parts:
             return heaps.sorted()
         found = [part.vocabulary.find(counted.vocabulary) for part in self._parts]
-        weights = (counted.sparse.weights * self._idf(found)[counted.sparse.terms]).astype(np.float32)
+        weights = self._weights(counted, found)
         for i in range(len(self._parts)):
             self._search_part(i, counted, found[i], weights, allowed, heaps)
         return heaps.sorted()
@@ -189,10 +189,17 @@ class Bm25Searcher:
         self, queries: Encoded, rows: NDArray[np.int64], params: Any | None = None, allowed: Mask | None = None
     ) -> NDArray[np.float32]:
         """The scores of the rows (queries, n) of each query, 0 where they share no term; -inf where a row is -1."""
+        counted = queries.counts
+        assert counted is not None
         scores = np.full(rows.shape, -np.inf, np.float32)
-        for query in range(len(rows)):
-            there = rows[query] >= 0
-            scores[query, there] = self.terms(queries, query, rows[query, there]).scores.sum(axis=0)
+        if not self._parts:
+            return scores
+        found = [part.vocabulary.find(counted.vocabulary) for part in self._parts]
+        weights = self._weights(counted, found)
+        for i, part in enumerate(self._parts):
+            terms, lists = found[i][counted.sparse.terms], (part.cell_ptr, part.cells, part.postings, part.counts)
+            asked = (counted.sparse.indptr, terms, weights, rows, self._first_rows[i])
+            kernels.score_rows(*asked, *lists, self._norms[i], scores)
         return scores
 
     def terms(self, queries: Encoded, query: int, rows: NDArray[np.int64]) -> "TermScores":
@@ -262,6 +269,11 @@ class Bm25Searcher:
     def frequencies(self, words: Vocabulary) -> NDArray[np.float64]:
         """In how many live rows each of the words stands."""
         return self._frequencies_of([part.vocabulary.find(words) for part in self._parts], len(words))
+
+    def _weights(self, counted: Counts, found: Sequence[NDArray[np.int64]]) -> NDArray[np.float32]:
+        """What each term of each query counts at most."""
+        weights: NDArray[np.float32] = (counted.sparse.weights * self._idf(found)[counted.sparse.terms]).astype(np.float32)
+        return weights
 
     def _idf(self, found: Sequence[NDArray[np.int64]]) -> NDArray[np.float64]:
         """Inverse document frequency of each term of the batch over all live rows."""

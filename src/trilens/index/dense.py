@@ -144,12 +144,7 @@ class DenseSearcher:
         scores = np.full(rows.shape, -np.inf, np.float32)
         for first_row, part in zip(self._first_rows[:-1], self._parts, strict=True):
             require_same_dim(dense, part.dense)
-            here = (rows >= first_row) & (rows < first_row + len(part))
-            for query in np.flatnonzero(here.any(axis=1)):
-                chosen = rows[query, here[query]] - first_row
-                found = np.empty(len(chosen), np.float32)
-                score_vectors(dense.vectors[query], part.dense.vectors, chosen, found)
-                scores[query, here[query]] = found
+            score_vectors(dense.vectors, part.dense.vectors, rows, first_row, scores)
         return scores
 
     def _offer_near(self, part: DensePart, queries: Dense, k: int, mask: Mask | None, first_row: int, heaps: Heaps) -> bool:

@@ -96,28 +96,62 @@ def find_posting(place: int, cell: int, postings: Postings) -> int:
 
 
 @kernel
+def posting_of(term: int, row: int, cell_ptr: Ints, cells: Ints, postings: Postings) -> int:
+    """Where the posting of a term in a row lies, -1 if there is none (or no such term, which is -1)."""
+    if term < 0:
+        return -1
+    window = row // WINDOW
+    low, last = cell_ptr[term], cell_ptr[term + 1]
+    high = last  # cells ascend by window
+    while low < high:
+        middle = (low + high) // 2
+        if cell_window(cells[middle]) < window:
+            low = middle + 1
+        else:
+            high = middle
+    if low < last and cell_window(cells[low]) == window:
+        return int(find_posting(row - window * WINDOW, cells[low], postings))
+    return -1
+
+
+@kernel
 def count_in_rows(
     terms: Ints, rows: Ints, cell_ptr: Ints, cells: Ints, postings: Postings, counts: Counts, found: NDArray[np.float64]
 ) -> None:
     """Write how often each term (-1: one that the lists do not have) stands in each row into `found` (terms, rows)."""
     for t in range(len(terms)):
-        found[t] = 0
-        if terms[t] < 0:
-            continue
-        first, last = cell_ptr[terms[t]], cell_ptr[terms[t] + 1]
         for r in range(len(rows)):
-            window = rows[r] // WINDOW
-            low, high = first, last  # cells ascend by window
-            while low < high:
-                middle = (low + high) // 2
-                if cell_window(cells[middle]) < window:
-                    low = middle + 1
-                else:
-                    high = middle
-            if low < last and cell_window(cells[low]) == window:
-                at = find_posting(rows[r] - window * WINDOW, cells[low], postings)
+            at = posting_of(terms[t], rows[r], cell_ptr, cells, postings)
+            found[t, r] = counts[at] if at >= 0 else 0
+
+
+@kernel
+def score_rows(
+    query_ptr: Ints,
+    terms: Ints,
+    weights: NDArray[np.float32],
+    rows: Ints,
+    first_row: int,
+    cell_ptr: Ints,
+    cells: Ints,
+    postings: Postings,
+    counts: Counts,
+    norms: Floats,
+    scores: Floats,
+) -> None:
+    """Write the scores of those `rows` (queries, n) that lie in this part, summed term by term; terms as above."""
+    for query in range(len(rows)):
+        for i in range(rows.shape[1]):
+            row = rows[query, i] - first_row
+            if row < 0 or row >= len(norms):
+                continue
+            total = 0.0
+            for t in range(query_ptr[query], query_ptr[query + 1]):
+                at = posting_of(terms[t], row, cell_ptr, cells, postings)
                 if at >= 0:
-                    found[t, r] = counts[at]
+                    count = np.float64(counts[at])
+                    total += np.float64(weights[t]) * (count / (count + np.float64(norms[row])))
+            scores[query, i] = np.float32(total)
 
 
 @inline_kernel

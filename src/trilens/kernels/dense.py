@@ -1,6 +1,7 @@
 """Rows by inner product, with scores that depend on nothing but the two vectors."""
 
 import numpy as np
+from numpy.typing import NDArray
 
 from trilens.kernels.compile import fast_kernel, kernel
 from trilens.kernels.topk import Floats, Rows, offer
@@ -33,10 +34,22 @@ def rough_products(queries: Floats, vectors: Floats, products: Floats) -> None:
 
 
 @kernel
-def score_vectors(query: Floats, vectors: Floats, rows: Rows, scores: Floats) -> None:
-    """Write the inner product of a query with each of the rows of `vectors`."""
-    for i in range(len(rows)):
-        scores[i] = np.float32(inner_product(query, vectors[rows[i]]))
+def score_vectors(queries: Floats, vectors: Floats, rows: Rows, first_row: int, scores: Floats) -> None:
+    """Write the inner products of each query with those of its `rows` (queries, n) that lie in `vectors`."""
+    for query in range(len(rows)):
+        for i in range(rows.shape[1]):
+            row = rows[query, i] - first_row
+            if 0 <= row < len(vectors):
+                scores[query, i] = np.float32(inner_product(queries[query], vectors[row]))
+
+
+@kernel
+def kth_highest(values: NDArray[np.float64], candidates: Rows, k: int) -> float:
+    """The k-th highest of the values whose candidate is not -1; -inf if there are not so many."""
+    if len(values) <= k:
+        return -np.inf
+    counted = np.where(candidates >= 0, values, -np.inf)
+    return float(np.partition(counted, len(counted) - k)[len(counted) - k])
 
 
 @kernel
@@ -52,7 +65,11 @@ def offer_vectors(
         lengths[i] = 1.001 * np.sqrt(rough_product(vectors[i], vectors[i]))  # at least the length, rounded as it is
     for query in range(len(queries)):
         margin = queries.shape[1] * 2.0**-23 * np.sqrt(inner_product(queries[query], queries[query]))
+        threshold = -np.inf
+        if scores[query, 0] == -np.inf:  # before there is a k-th score, k rows here that score at least as much tell a bound
+            threshold = kth_highest(rough[query] - margin * lengths, candidates, scores.shape[1])
         for i in range(len(vectors)):
-            if candidates[i] >= 0 and rough[query, i] + margin * lengths[i] >= scores[query, 0]:
+            highest = rough[query, i] + margin * lengths[i]
+            if candidates[i] >= 0 and highest >= threshold and highest >= scores[query, 0]:
                 score = float(np.float32(inner_product(queries[query], vectors[i])))
                 offer(scores[query], rows[query], score, first_row + candidates[i])

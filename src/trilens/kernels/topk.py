@@ -84,3 +84,34 @@ def offer_rows(block: Floats, candidates: Rows, scores: Floats, rows: Rows) -> N
         for i in range(block.shape[1]):
             if candidates[query, i] >= 0:
                 offer(scores[query], rows[query], block[query, i], candidates[query, i])
+
+
+@kernel
+def first_of_each(keys: Rows, rows: Rows, most: int) -> Rows:
+    """In each line of `keys` (queries, n) the places of the first `most` different ones, -1 where there are fewer.
+
+    Places whose row is -1 do not count.
+    """
+    count = min(most, keys.shape[1])
+    places = np.full((len(keys), count), -1, np.int64)
+    size = 4
+    while size < 2 * count:
+        size *= 2
+    seen = np.empty(size, np.int64)  # open addressing
+    for query in range(len(keys)):
+        seen[:] = -1
+        found = 0
+        for i in range(keys.shape[1]):
+            if found == count:
+                break
+            if rows[query, i] < 0:
+                continue
+            key = keys[query, i]
+            slot = (key * np.int64(0x9E3779B1) >> 12) & (size - 1)
+            while seen[slot] >= 0 and seen[slot] != key:
+                slot = (slot + 1) & (size - 1)
+            if seen[slot] < 0:
+                seen[slot] = key
+                places[query, found] = i
+                found += 1
+    return places

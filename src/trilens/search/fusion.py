@@ -15,11 +15,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
+import numpy as np
+from numpy.typing import NDArray
+
 from trilens.errors import BadInput
 
 Policy = Literal["rrf", "weighted", "minmax", "zscore", "convex"]
 Missing = Literal["exact", "worst", "zero"]
 Norm = Literal["minmax", "zscore", "none"]
+Scores = NDArray[np.float64]
 
 RRF_K = 60.0
 DEPTH = 100
@@ -125,60 +129,75 @@ class Fused:
     by_lens: Mapping[str, Seen]
 
 
-Scores = dict[int, float]
+@dataclass(frozen=True, eq=False, slots=True)
+class Column:
+    """What one lens says of each candidate: its score, NaN if it has none, and its rank, 0 if the lens did not return it.
+
+    For `scale` and `exhausted` see `Candidates`.
+    """
+
+    scores: Scores
+    ranks: NDArray[np.int64]
+    scale: float = 1.0
+    exhausted: bool = False
 
 
 def fuse(fusion: Fusion, lenses: Mapping[str, Candidates], most: int | None = None) -> list[Fused]:
     """All candidates, or only the first `most`, best first, ties by the smaller key."""
+    keys = np.array(sorted({key for one in lenses.values() for key in (*one.found, *one.filled)}), np.int64)
+    return fuse_columns(fusion, keys, {name: _column(keys, one) for name, one in lenses.items()}, most)
+
+
+def fuse_columns(fusion: Fusion, keys: NDArray[np.int64], lenses: Mapping[str, Column], most: int | None = None) -> list[Fused]:
+    """As `fuse`, of candidates with these ascending keys."""
     fusion.require_lenses(list(lenses))
-    keys = {key for one in lenses.values() for key in (*one.found, *one.filled)}
-    counted = {name: _complete(fusion.missing, one, keys) for name, one in lenses.items()}
-    ranks = {name: {key: rank for rank, key in enumerate(one.found, start=1)} for name, one in lenses.items()}
-    parts = _contributions(fusion, lenses, counted, ranks)
-    scores = dict.fromkeys(keys, 0.0)
+    counted = {name: _complete(fusion.missing, one) for name, one in lenses.items()}
+    parts = _contributions(fusion, lenses, counted)
+    scores = np.zeros(len(keys))
     for contributions in parts.values():
-        for key, contribution in contributions.items():
-            scores[key] += contribution
-    best = sorted(keys, key=lambda key: (-scores[key], key))[:most]
-    return [
-        Fused(
-            key,
-            scores[key],
-            {
-                name: Seen(counted[name][key], ranks[name].get(key), parts[name].get(key, 0.0))
-                for name in lenses
-                if key in counted[name]
-            },
-        )
-        for key in best
-    ]
+        scores += contributions
+    best = np.argsort(-scores, kind="stable")[:most]
+    by_lens: list[dict[str, Seen]] = [{} for _ in best]
+    for name, one in lenses.items():
+        columns = (column[best].tolist() for column in (counted[name], one.ranks, parts[name]))
+        for seen, (score, rank, contribution) in zip(by_lens, zip(*columns, strict=True), strict=True):
+            if not math.isnan(score):
+                seen[name] = Seen(score, rank or None, contribution)
+    return [Fused(*one) for one in zip(keys[best].tolist(), scores[best].tolist(), by_lens, strict=True)]
 
 
-def _complete(missing: Missing, lens: Candidates, keys: set[int]) -> Scores:
+def _column(keys: NDArray[np.int64], lens: Candidates) -> Column:
+    scores, ranks = np.full(len(keys), np.nan), np.zeros(len(keys), np.int64)
+    for given in (lens.found, lens.filled):
+        scores[np.searchsorted(keys, list(given))] = list(given.values())
+    ranks[np.searchsorted(keys, list(lens.found))] = np.arange(1, len(lens.found) + 1)
+    return Column(scores, ranks, lens.scale, lens.exhausted)
+
+
+def _complete(missing: Missing, lens: Column) -> Scores:
     """The score of each candidate, as far as the lens has one for it by this rule.
 
     What a lens cannot score at all, such as a text without tokens, counts as its lowest.
     """
-    scores = dict(lens.found)
-    if missing == "exact":
-        scores |= lens.filled
-    if missing != "zero" and scores and (missing == "worst" or lens.filled):
-        lowest = min(scores.values())
-        scores |= dict.fromkeys(keys - scores.keys(), lowest)
+    returned = lens.ranks > 0
+    scores = lens.scores if missing == "exact" else np.where(returned, lens.scores, np.nan)
+    known = ~np.isnan(scores)
+    if missing != "zero" and known.any() and (missing == "worst" or (known & ~returned).any()):
+        return np.where(known, scores, scores[known].min())
     return scores
 
 
-def _contributions(
-    fusion: Fusion, lenses: Mapping[str, Candidates], counted: Mapping[str, Scores], ranks: Mapping[str, Mapping[int, int]]
-) -> dict[str, Scores]:
+def _contributions(fusion: Fusion, lenses: Mapping[str, Column], counted: Mapping[str, Scores]) -> dict[str, Scores]:
+    """What each lens gives each candidate, 0 where it has no score for it."""
     weights = lens_weights(fusion, list(lenses))
     if fusion.policy == "rrf":
-        return {name: _by_rank(fusion, weights[name], one, counted[name], ranks[name]) for name, one in lenses.items()}
+        return {name: _by_rank(fusion, weights[name], one, counted[name]) for name, one in lenses.items()}
     normalise = NORMS[_norm(fusion)]
     found = {}
     for name, one in lenses.items():
-        scaled = {key: score * one.scale for key, score in counted[name].items()}
-        found[name] = {key: weights[name] * value for key, value in normalise(scaled).items()}
+        known = ~np.isnan(counted[name])
+        found[name] = np.zeros(len(known))
+        found[name][known] = weights[name] * normalise(counted[name][known] * one.scale)
     return found
 
 
@@ -190,21 +209,22 @@ def lens_weights(fusion: Fusion, names: Sequence[str]) -> dict[str, float]:
     return {name: fusion.weights.get(name, 1.0) for name in names}
 
 
-def _by_rank(fusion: Fusion, weight: float, lens: Candidates, counted: Scores, ranks: Mapping[int, int]) -> Scores:
-    places = dict(ranks)
+def _by_rank(fusion: Fusion, weight: float, lens: Column, counted: Scores) -> Scores:
+    places, returned = lens.ranks, int(lens.ranks.max(initial=0))
+    missed = (places == 0) & ~np.isnan(counted)
     if fusion.missing == "worst":
-        places |= dict.fromkeys(counted.keys() - ranks.keys(), len(ranks) + 1)
+        places = np.where(missed, returned + 1, places)
     elif fusion.missing == "exact" and not lens.exhausted:
-        places |= _behind(len(ranks), {key: score for key, score in counted.items() if key not in ranks})
-    return {key: weight / (fusion.k + place) for key, place in places.items()}
+        places = places.copy()
+        places[missed] = _behind(returned, counted[missed])
+    given: Scores = np.zeros(len(places))
+    np.divide(weight, fusion.k + places, out=given, where=places > 0)
+    return given
 
 
-def _behind(returned: int, missed: Scores) -> dict[int, int]:
+def _behind(returned: int, missed: Scores) -> NDArray[np.int64]:
     """The ranks after so many of what was missed, by score; equal scores share a rank."""
-    first: dict[float, int] = {}
-    for place, score in enumerate(sorted(missed.values(), reverse=True), start=returned + 1):
-        first.setdefault(score, place)
-    return {key: first[score] for key, score in missed.items()}
+    return returned + 1 + len(missed) - np.searchsorted(np.sort(missed), missed, side="right")
 
 
 def _norm(fusion: Fusion) -> Norm:
@@ -215,21 +235,20 @@ def _norm(fusion: Fusion) -> Norm:
 
 def _minmax(scores: Scores) -> Scores:
     """From 0 to 1; where all are equal, all are the highest."""
-    lowest, highest = min(scores.values(), default=0.0), max(scores.values(), default=0.0)
-    spread = highest - lowest
-    return {key: (score - lowest) / spread if spread > 0 else 1.0 for key, score in scores.items()}
+    lowest, highest = scores.min(initial=np.inf), scores.max(initial=-np.inf)
+    return (scores - lowest) / (highest - lowest) if highest > lowest else np.ones(len(scores))
 
 
 def _zscore(scores: Scores) -> Scores:
     """In standard deviations from the mean; where all are equal, 0."""
-    if not scores:
-        return {}
-    mean = math.fsum(scores.values()) / len(scores)
-    deviation = math.sqrt(math.fsum((score - mean) ** 2 for score in scores.values()) / len(scores))
-    return {key: (score - mean) / deviation if deviation > 0 else 0.0 for key, score in scores.items()}
+    if not len(scores):
+        return scores
+    mean = math.fsum(scores.tolist()) / len(scores)
+    deviation = math.sqrt(math.fsum(((scores - mean) ** 2).tolist()) / len(scores))
+    return (scores - mean) / deviation if deviation > 0 else np.zeros(len(scores))
 
 
-NORMS: dict[Norm, Callable[[Scores], Scores]] = {"minmax": _minmax, "zscore": _zscore, "none": dict}
+NORMS: dict[Norm, Callable[[Scores], Scores]] = {"minmax": _minmax, "zscore": _zscore, "none": np.copy}
 
 
 def _require_number(name: str, value: object, least: float, most: float) -> None:

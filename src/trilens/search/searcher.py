@@ -11,12 +11,13 @@ from trilens.encode.folder import Head
 from trilens.errors import BadInput
 from trilens.index.sparse_params import SparseParams
 from trilens.search.expansion import Feedback, Told, expand_queries
-from trilens.search.filling import fill_scores
-from trilens.search.fusion import Candidates, Fused, Fusion, Seen, fuse
+from trilens.search.filling import best_rows
+from trilens.search.fusion import Candidates, Column, Fused, Fusion, Scores, Seen, fuse_columns
+from trilens.search.gathering import Gathered, Ints, fill_missing, gather
 from trilens.search.hits import Hit, LensScore
 from trilens.search.hyde import Hyde, expand_with_passages
 from trilens.search.late import encode_and_rank
-from trilens.search.ranking import Ranked, rank_documents
+from trilens.search.ranking import Ranked, best_documents
 from trilens.search.reranking import rerank_documents
 from trilens.store.filters import to_sql
 from trilens.store.lenses import Lenses
@@ -53,10 +54,13 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The candidates of one query in order, and for each lens the passage by which it saw each of them."""
+    """The candidates of one query in order, and the row of the best passage of each, -1 if no lens saw one.
+
+    The best passage is that of the lens that ranks the document highest.
+    """
 
     order: list[Fused]
-    passages: dict[str, dict[int, Ranked]]
+    rows: list[int]
 
 
 def search(
@@ -86,7 +90,7 @@ def search(
         return [[] for _ in queries]
     encoded, _ = encode_and_expand(snapshot, lenses, queries, plan, _used(plan, late))
     answers = find(snapshot, lenses, queries, encoded, plan, late, most=k)
-    return [_hits(snapshot, answer, k) for answer in answers]
+    return _hits(snapshot, answers)
 
 
 def candidates(
@@ -139,33 +143,27 @@ def find(
     alone = len(plan.names) == 1 and not plan.rerank
     depth = plan.k if alone else plan.depth
     found = {
-        name: rank_documents(snapshot, name, encoded[name], depth, plan.where, plan.exact, plan.settings(name))
+        name: best_documents(snapshot, name, encoded[name], depth, plan.where, plan.exact, plan.settings(name))
         for name in plan.names
     }
-    if plan.rerank:
-        candidates = [[one for ranking in found.values() for one in ranking[query]] for query in range(len(queries))]
-        found[plan.rerank] = _rerank(snapshot, lenses, queries, encoded, candidates, plan, late)
-    rankings = [{name: ranking[query] for name, ranking in found.items()} for query in range(len(queries))]
     if plan.rerank or alone:
-        return [_decided(one, plan.rerank or plan.names[0]) for one in rankings]
-    extra = set(also)
-    wanted = [{one.key for ranking in by_lens.values() for one in ranking} | extra for by_lens in rankings]
-    filled: dict[str, list[dict[int, Ranked]]] = {name: [{} for _ in queries] for name in plan.names}
+        ranked = {name: best.ranked(snapshot) for name, best in found.items()}
+        if plan.rerank:
+            candidates = [[one for ranking in ranked.values() for one in ranking[query]] for query in range(len(queries))]
+            ranked[plan.rerank] = _rerank(snapshot, lenses, queries, encoded, candidates, plan, late)
+        by = plan.rerank or plan.names[0]
+        return [_decided({name: ranking[query] for name, ranking in ranked.items()}, by, most) for query in range(len(queries))]
+
+    def fill(name: str, keys: Ints, owners: Ints) -> tuple[Ints, Scores]:
+        asked = (encoded[name], len(queries), keys, owners, plan.settings(name), plan.where)
+        return best_rows(snapshot, name, *asked)
+
+    extra = np.array(sorted(set(also)), np.int64)
+    gathered = gather(found, extra)
     fills = plan.fusion.missing == "exact"
-    if fills or extra:
-        keys = wanted if fills else [extra] * len(queries)
-        filled = {name: _fill(snapshot, name, encoded, rankings, keys, plan) for name in plan.names}
-    return [
-        _fused(
-            plan.fusion,
-            rankings[query],
-            {name: filled[name][query] for name in plan.names},
-            {name: _scale(plan.fusion, name, encoded[name], query) for name in plan.names},
-            depth,
-            most,
-        )
-        for query in range(len(queries))
-    ]
+    if fills or len(extra):
+        fill_missing(gathered, plan.names, None if fills else extra, fill)
+    return [_fused(plan, encoded, query, one, most) for query, one in enumerate(gathered)]
 
 
 def _rerank(
@@ -186,53 +184,34 @@ def _rerank(
     return rerank_documents(snapshot, plan.rerank, encoded[plan.rerank], candidates, kept)
 
 
-def _fill(
-    snapshot: Snapshot,
-    name: str,
-    encoded: Mapping[str, Encoded],
-    rankings: Sequence[Mapping[str, list[Ranked]]],
-    wanted: Sequence[set[int]],
-    plan: Plan,
-) -> list[dict[int, Ranked]]:
-    """The wanted documents that a lens did not return, as it sees them."""
-    lacking = [keys - {one.key for one in by_lens[name]} for keys, by_lens in zip(wanted, rankings, strict=True)]
-    return fill_scores(snapshot, name, encoded[name], lacking, plan.settings(name), plan.where)
-
-
-def _decided(rankings: Mapping[str, list[Ranked]], by: str) -> Answer:
+def _decided(rankings: Mapping[str, list[Ranked]], by: str, most: int | None) -> Answer:
     """The order of one lens, whose score is the score; the others are told."""
     passages = {name: {one.key: one for one in ranking} for name, ranking in rankings.items()}
     ranks = {name: {one.key: rank for rank, one in enumerate(ranking, start=1)} for name, ranking in rankings.items()}
-    order = []
-    for one in rankings[by]:
+    order, rows = [], []
+    for one in rankings[by][:most]:
         seen = {
             name: Seen(places[one.key].score, ranks[name][one.key], one.score if name == by else 0.0)
             for name, places in passages.items()
             if one.key in places
         }
         order.append(Fused(one.key, one.score, seen))
-    return Answer(order, passages)
+        rows.append(passages[min(seen, key=lambda name: ranks[name][one.key])][one.key].row)
+    return Answer(order, rows)
 
 
-def _fused(
-    fusion: Fusion,
-    rankings: Mapping[str, list[Ranked]],
-    filled: Mapping[str, dict[int, Ranked]],
-    scales: Mapping[str, float],
-    depth: int,
-    most: int | None,
-) -> Answer:
-    candidates = {
-        name: Candidates(
-            {one.key: one.score for one in ranking},
-            {key: one.score for key, one in filled[name].items()},
-            scales[name],
-            exhausted=len(ranking) < depth,
+def _fused(plan: Plan, encoded: Mapping[str, Encoded], query: int, gathered: Gathered, most: int | None) -> Answer:
+    columns = {
+        name: Column(
+            gathered.scores[name],
+            gathered.ranks[name],
+            _scale(plan.fusion, name, encoded[name], query),
+            exhausted=int(gathered.ranks[name].max(initial=0)) < plan.depth,
         )
-        for name, ranking in rankings.items()
+        for name in plan.names
     }
-    passages = {name: filled[name] | {one.key: one for one in ranking} for name, ranking in rankings.items()}
-    return Answer(fuse(fusion, candidates, most), passages)
+    order = fuse_columns(plan.fusion, gathered.keys, columns, most)
+    return Answer(order, gathered.best_rows([one.key for one in order]))
 
 
 def _scale(fusion: Fusion, lens: str, encoded: Encoded, query: int) -> float:
@@ -242,23 +221,22 @@ def _scale(fusion: Fusion, lens: str, encoded: Encoded, query: int) -> float:
     return 1 / max(1, int(np.diff(encoded.multi.offsets)[query]))
 
 
-def _hits(snapshot: Snapshot, answer: Answer, k: int) -> list[Hit]:
-    best = answer.order[:k]
-    documents = snapshot.documents([one.key for one in best])
-    hits = []
-    for rank, one in enumerate(best, start=1):
-        passage = best_passage(answer, one)
-        by_lens = {name: LensScore(seen.score, seen.rank, seen.contribution) for name, seen in one.by_lens.items()}
-        document = documents[one.key]
-        hits.append(Hit(document.doc_id, rank, one.score, document, by_lens, passage.start, passage.end))
-    return hits
+def _hits(snapshot: Snapshot, answers: Sequence[Answer]) -> list[list[Hit]]:
+    """The documents of all queries are fetched together."""
+    documents = snapshot.documents(list({one.key for answer in answers for one in answer.order}))
+    places = snapshot.places(np.array([row for answer in answers for row in answer.rows], np.int64))
+    spans = zip(places.starts.tolist(), places.ends.tolist(), strict=True)
+    return [
+        [
+            Hit(documents[one.key].doc_id, rank, one.score, documents[one.key], _told(one), *next(spans))
+            for rank, one in enumerate(answer.order, start=1)
+        ]
+        for answer in answers
+    ]
 
 
-def best_passage(answer: Answer, one: Fused) -> Ranked:
-    """The passage of the lens that ranks the document highest."""
-    names = [name for name in one.by_lens if one.key in answer.passages[name]]
-    first = min(names, key=lambda name: one.by_lens[name].rank or MOST_HITS)
-    return answer.passages[first][one.key]
+def _told(one: Fused) -> dict[str, LensScore]:
+    return {name: LensScore(seen.score, seen.rank, seen.contribution) for name, seen in one.by_lens.items()}
 
 
 def _used(plan: Plan, late: Head | None) -> list[str]:

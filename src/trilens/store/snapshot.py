@@ -145,15 +145,23 @@ class Snapshot:
             found.starts[here], found.ends[here] = segment.rows.starts[at], segment.rows.ends[at]
         return found
 
+    def keys_of(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The documents of rows; 0, which is no document, where a row is -1."""
+        keys = np.zeros(rows.shape, np.int64)
+        for i, segment in enumerate(self.segments):
+            here = (rows >= self._first_rows[i]) & (rows < self._first_rows[i + 1])
+            keys[here] = segment.rows.keys[rows[here] - self._first_rows[i]]
+        return keys
+
     def rows_of(self, keys: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """All rows of the documents with these (ascending) keys, and the key of each of them."""
-        rows, owners = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+        """All rows of the documents with these keys, segment by segment, and for each of them the place of its key."""
+        rows, owners, places = [np.empty(0, np.int64)], [np.empty(0, np.int64)], np.arange(len(keys))
         for first_row, segment in zip(self._first_rows.tolist(), self.segments, strict=False):
             begins = np.searchsorted(segment.rows.keys, keys)
             counts = np.searchsorted(segment.rows.keys, keys, side="right") - begins
             steps = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
             rows.append(first_row + np.repeat(begins, counts) + steps)
-            owners.append(np.repeat(keys, counts))
+            owners.append(np.repeat(places, counts))
         return np.concatenate(rows), np.concatenate(owners)
 
     def documents(self, keys: Sequence[int]) -> dict[int, Document]:

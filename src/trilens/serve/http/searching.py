@@ -4,13 +4,13 @@ import json
 from functools import partial
 from time import perf_counter
 
-from fastapi import APIRouter, Depends
+from fastapi import APIRouter, Depends, Response
 
 from trilens.explain.disentangle import disentangle
 from trilens.index.multi_params import MultiParams
 from trilens.index.sparse_params import SparseParams
-from trilens.search.hits import Hit
 from trilens.serve.http import messages
+from trilens.serve.http.answers import answers_json
 from trilens.serve.http.failures import Refused, absent
 from trilens.serve.http.limits import Limits
 from trilens.serve.http.served import Settings
@@ -20,13 +20,13 @@ from trilens.text.document import require_utf8
 router = APIRouter(tags=["search"], dependencies=[Depends(may_read)])
 
 
-@router.post("/collections/{name}/search")
-async def search(asked: messages.SearchAsked, served: Named, service: Served) -> messages.Answers:
+@router.post("/collections/{name}/search", response_model=messages.Answers)
+async def search(asked: messages.SearchAsked, served: Named) -> Response:
     """The best documents of each query, through one lens or several."""
     started = perf_counter()
-    require_queries(asked.queries, service.limits)
-    if asked.k > service.limits.k:
-        raise Refused(413, f"k is {asked.k}; expected at most {service.limits.k}")
+    require_queries(asked.queries, served.limits)
+    if asked.k > served.limits.k:
+        raise Refused(413, f"k is {asked.k}; expected at most {served.limits.k}")
     settings = Settings(
         k=asked.k,
         lenses=tuple(asked.lenses) if asked.lenses else None,
@@ -37,13 +37,9 @@ async def search(asked: messages.SearchAsked, served: Named, service: Served) ->
         rerank=asked.rerank,
         params=lens_params(asked.params),
     )
-    found = await served.search(settings, asked.queries)
-    answers = [
-        messages.Answer(query=query, commit=one.commit, hits=[to_message(hit) for hit in one.hits])
-        for query, one in zip(asked.queries, found, strict=True)
-    ]
+    answers = await served.search(settings, asked.queries)
     took_ms = round(1000 * (perf_counter() - started), 3)
-    return messages.Answers(collection=served.name, took_ms=took_ms, answers=answers)
+    return Response(answers_json(served.name, took_ms, answers), media_type="application/json")
 
 
 @router.post("/collections/{name}/explain")
@@ -110,20 +106,3 @@ def lens_params(asked: messages.LensSettings) -> tuple[tuple[str, MultiParams | 
         if said:
             found.append((name, SparseParams(**said.model_dump())))
     return tuple(found)
-
-
-def to_message(hit: Hit) -> messages.Hit:
-    """A hit as it is sent."""
-    return messages.Hit(
-        doc_id=hit.doc_id,
-        rank=hit.rank,
-        score=hit.score,
-        by_lens={
-            name: messages.LensScore(score=seen.score, rank=seen.rank, contribution=seen.contribution)
-            for name, seen in hit.by_lens.items()
-        },
-        title=hit.document.title,
-        text=hit.passage,
-        passage=messages.Passage(start=hit.start, end=hit.end),
-        metadata=dict(hit.document.metadata),
-    )

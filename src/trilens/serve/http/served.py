@@ -16,7 +16,7 @@ from trilens.collection import Collection
 from trilens.encode.models import resolve_model
 from trilens.encode.onnx import OnnxEncoder
 from trilens.errors import BadInput, TrilensError
-from trilens.search.hits import Hit
+from trilens.serve.http.answers import answer_json
 from trilens.serve.http.failures import Refused
 from trilens.serve.http.limits import Limits
 from trilens.serve.http.metrics import Metrics
@@ -48,14 +48,6 @@ class Settings:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """The hits of one query, and the commit that was searched."""
-
-    hits: list[Hit]
-    commit: int
-
-
-@dataclass(frozen=True, slots=True)
 class Written:
     """What a request changed, the ids that it named and that were not there, and what the collection is after it."""
 
@@ -72,8 +64,8 @@ class ServedCollection:
         """`threads` search at the same time."""
         self.name = name
         self.collection = collection
-        self._limits = limits
-        self._worker: Worker[Found] = Worker(
+        self.limits = limits
+        self._worker: Worker[bytes] = Worker(
             name, self._search, lambda size: metrics.batches.observe(size, name), limits.waiting, threads
         )
         self._turn = asyncio.Lock()  # to write: who waits for it must not hold a thread that readers need
@@ -117,8 +109,8 @@ class ServedCollection:
         with suppress(TrilensError):  # whoever searches will hear of it
             self.collection.search(["warm up"], 1)
 
-    async def search(self, settings: Settings, queries: Sequence[str]) -> list[Found]:
-        """The answers to each query, in their order."""
+    async def search(self, settings: Settings, queries: Sequence[str]) -> list[bytes]:
+        """The answers to each query, in their order, as they are sent."""
         deadline = self.deadline()
         return await _within(self._worker.search(settings, queries, deadline), deadline)
 
@@ -129,7 +121,7 @@ class ServedCollection:
     async def write(self, change: Callable[[Collection], list[str]]) -> Written:
         """A change and its commit. `change` returns ids that were not there."""
         try:
-            async with asyncio.timeout(self._limits.seconds):
+            async with asyncio.timeout(self.limits.seconds):
                 await self._turn.acquire()
         except TimeoutError as error:
             busy = "other requests are still writing to the collection; try again later"
@@ -154,7 +146,7 @@ class ServedCollection:
         with self._writing:
             self.collection.close()
 
-    def _search(self, settings: Settings, queries: list[str]) -> list[Found]:
+    def _search(self, settings: Settings, queries: list[str]) -> list[bytes]:
         collection = self.pinned()
         answers = collection.search(
             queries,
@@ -167,7 +159,8 @@ class ServedCollection:
             rerank=settings.rerank,
             params=dict(settings.params),
         )
-        return [Found(hits, collection.snapshot.commit) for hits in answers]
+        commit = collection.snapshot.commit
+        return [answer_json(query, commit, hits) for query, hits in zip(queries, answers, strict=True)]
 
     def _write(self, change: Callable[[Collection], list[str]]) -> Written:
         with self._writing:
@@ -182,7 +175,7 @@ class ServedCollection:
 
     def deadline(self) -> float:
         """When a request that comes at this moment has to be answered."""
-        return monotonic() + self._limits.seconds
+        return monotonic() + self.limits.seconds
 
 
 async def _within(future: "Future[Result]", deadline: float) -> Result:

@@ -50,33 +50,38 @@ class Service:
             served.close()
 
 
-# What every request depends on is async, so that it is done at once: other functions wait for a thread of a pool.
+# What every request depends on is async, so that it is done at once: other functions wait for a thread of a pool. Dependencies
+# of dependencies are few, since each costs the framework as much as the rest of a request.
 
 
 async def of_request(request: Request) -> Service:
     """The service that a request was made to."""
-    service = request.app.state.service
-    assert isinstance(service, Service)
-    return service
+    return _service(request)
 
 
 Served = Annotated[Service, Depends(of_request)]
 Credentials = Annotated[HTTPAuthorizationCredentials | None, Depends(bearer)]
 
 
-async def may_read(service: Served, credentials: Credentials) -> None:
+async def may_read(request: Request, credentials: Credentials) -> None:
     """For routes that show something."""
-    service.require("read", credentials.credentials if credentials else None)
+    _service(request).require("read", credentials.credentials if credentials else None)
 
 
-async def may_write(service: Served, credentials: Credentials) -> None:
+async def may_write(request: Request, credentials: Credentials) -> None:
     """For routes that change something."""
-    service.require("write", credentials.credentials if credentials else None)
+    _service(request).require("write", credentials.credentials if credentials else None)
 
 
-async def collection_of(name: str, service: Served) -> ServedCollection:
+async def collection_of(name: str, request: Request) -> ServedCollection:
     """The collection that an address names."""
-    return service.collection(name)
+    return _service(request).collection(name)
 
 
 Named = Annotated[ServedCollection, Depends(collection_of)]
+
+
+def _service(request: Request) -> Service:
+    service = request.app.state.service
+    assert isinstance(service, Service)
+    return service

@@ -1,5 +1,6 @@
 """From options to a running service; what would be unsafe is refused before anything is opened."""
 
+import gc
 import os
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
@@ -53,6 +54,7 @@ def start(paths: Mapping[str, Path], options: Options, ready: Callable[[str], No
         }
         for one in served.values():
             one.warm_up()
+        gc.freeze()  # what is loaded now stays: looking through all of it for garbage would stop every thread for a while
         service = Service(served, options.limits, keys, metrics, options.write)
         hosts = LOOPBACK_NAMES if is_loopback(options.host) and not keys.read else ()
         app = make_app(service, hosts, list(options.origins))
