@@ -313,7 +313,7 @@ def _connect(path: Path) -> tuple[sqlite3.Connection, _State | None]:
     """
     live = path.with_name(f"{path.name}-wal").exists()
     mode = "mode=rw" if _can_write(path) else "mode=ro" if live else "mode=ro&immutable=1"
-    state = _state(path) if mode.endswith("immutable=1") else None
+    state = _state(path) if mode.endswith("immutable=1") and path.exists() else None
     connection = sqlite3.connect(
         f"{path.absolute().as_uri()}?{mode}", uri=True, isolation_level=None, check_same_thread=False, timeout=30
     )
