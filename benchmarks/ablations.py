@@ -7,6 +7,7 @@ over the vocabulary; every variant is made from that. All searches are exact exc
 
 VDR          how many of the highest weights are kept, of documents and queries, beside those of a text's own tokens
 VDR terms    of the documents only the terms of their own text, only the others, or both; queries are as they are
+VDR weighing the inner product of the heads, and what each way of weighing adds: length, own words, rarity
 M3           each head alone and BGE-M3's combinations (raw scores, `multi` by the mean over the query's tokens)
 multi bits   bits per dimension of what a centroid leaves over, and the vectors as they are
 PLAID, XTR   centroids probed for each query token; for XTR also which similarity is imputed (k')
@@ -20,7 +21,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -32,12 +33,14 @@ from numpy.typing import NDArray
 from benchmarks.record import add_data, file_hash, record
 from benchmarks.tasks import whole
 from trilens.encode.encoder import Encoded
+from trilens.encode.folder import Weighing
 from trilens.encode.models import resolve_model
 from trilens.encode.onnx import OnnxEncoder
 from trilens.encode.terms import SparseMode
 from trilens.index.multi import MultiConfig, MultiLens
 from trilens.index.multi_params import MultiParams
 from trilens.index.multi_search import MultiSearcher
+from trilens.index.weighing import PLAIN, rarity, weigh_docs, weigh_queries
 from trilens.kernels.sparse import sparse_dot_all
 from trilens.represent import Multi, Sparse
 from trilens.serve.progress import counting
@@ -46,7 +49,7 @@ from trilens.text.beir import Beir
 from trilens.text.readers import read
 
 SPLIT, DEPTH = "test", 100
-TOPS = (256, 512, 768, 1024, 2048)
+TOPS, USUAL_TOP = (256, 512, 768, 1024, 2048), 768
 BITS = (1, 2, 4)
 PROBES = (1, 2, 4, 8, 16, 32, 64)
 NTHS = (10, 20, 50, 100)  # k' of XTR: the similarity imputed is that of the k'-th retrieved token
@@ -71,16 +74,33 @@ class Texts:
 
     docs: Encoded
     queries: Encoded
+    weighing: Weighing
 
 
 def vdr(texts: Texts) -> Variants:
-    """How many terms, and which."""
+    """How many terms, and which, and what they count for."""
     docs, queries = _weights(texts.docs), _weights(texts.queries)
-    for top in TOPS:
-        yield "VDR", f"top {top}", dots(cut(queries, top, _bag(texts.queries)), cut(docs, top, _bag(texts.docs)))
+    cuts = {top: (cut(queries, top, _bag(texts.queries)), cut(docs, top, _bag(texts.docs))) for top in TOPS}
+    for top, (some_queries, some_docs) in cuts.items():
+        yield "VDR", f"top {top}", compared(texts, some_queries, some_docs, texts.weighing)
     own = is_own(docs, _bag(texts.docs))
     for name, keep in (("own", own), ("not their own", ~own), ("all", np.ones_like(own))):
-        yield "VDR terms of documents", name, dots(queries, kept(docs, keep))
+        yield "VDR terms of documents", name, compared(texts, queries, kept(docs, keep), texts.weighing)
+    usual = cuts[USUAL_TOP]
+    yield "VDR weighing", "the inner product", compared(texts, *usual, PLAIN)
+    changes = {"length": {"sparse_length": 0.0}, "own words": {"own_query": 1.0, "own_doc": 1.0}, "rarity": {"rarity": False}}
+    for name, change in changes.items():
+        yield "VDR weighing", f"without {name}", compared(texts, *usual, texts.weighing.model_copy(update=change))
+
+
+def compared(texts: Texts, queries: Sparse, docs: Sparse, weighing: Weighing) -> Scores:
+    """The scores of weights over the vocabulary as the sparse lens computes them, but for 8 bits."""
+    asked = weigh_queries(queries, _bag(texts.queries), weighing)
+    held = weigh_docs(replace(texts.docs, sparse=docs), "sparse", weighing)
+    if weighing.rarity:
+        rare = rarity(np.bincount(held.terms[held.weights > 0], minlength=held.dim), len(held))
+        asked = Sparse(asked.indptr, asked.terms, asked.weights * rare[asked.terms], asked.dim)
+    return dots(asked, held)
 
 
 def m3(texts: Texts) -> Variants:
@@ -219,7 +239,7 @@ def main() -> None:
     queries, qrels = dataset.queries(SPLIT), dataset.qrels(SPLIT)
     with counting(f"encoding {dataset.name}", len(documents), "docs") as advance:
         docs = encoder.encode_docs([whole(document) for document in documents], advance)
-    texts = Texts(docs, encoder.encode_queries(list(queries.values())))
+    texts = Texts(docs, encoder.encode_queries(list(queries.values())), encoder.folder.config.weighing)
     facts = {
         **{"dataset": dataset.name, "split": SPLIT, "model": encoder.fingerprint, "data": file_hash(dataset.corpus_path)},
         **{"documents": len(documents), "queries": len(queries), "threads": len(os.sched_getaffinity(0))},
