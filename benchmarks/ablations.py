@@ -88,7 +88,11 @@ def vdr(texts: Texts) -> Variants:
         yield "VDR terms of documents", name, compared(texts, queries, kept(docs, keep), texts.weighing)
     usual = cuts[USUAL_TOP]
     yield "VDR weighing", "the inner product", compared(texts, *usual, PLAIN)
-    changes = {"length": {"sparse_length": 0.0}, "own words": {"own_query": 1.0, "own_doc": 1.0}, "rarity": {"rarity": False}}
+    changes: dict[str, dict[str, Any]] = {
+        "length": {"sparse_length": 0.0},
+        "own words": {"own_query": 1.0, "own_doc": 1.0},
+        "rarity": {"rarity": False},
+    }
     for name, change in changes.items():
         yield "VDR weighing", f"without {name}", compared(texts, *usual, texts.weighing.model_copy(update=change))
 

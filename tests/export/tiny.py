@@ -87,6 +87,7 @@ DESCRIPTION: dict[str, Any] = {
     "multi": MULTI,
     "sparse": {"dim": len(WORDS) - SHIFT, "shift": SHIFT, "top": 20, "normalised": False},
     "lexical": {"dim": len(WORDS)},
+    "weighing": {"rarity": True, "own_query": 3.0, "lexical_length": 0.5},
     "licence": "MIT",
     "source": "made by a test",
 }
