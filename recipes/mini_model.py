@@ -1,0 +1,65 @@
+"""trilens-mini as a model in torch: its encoder, which is gte-small as it is, with the heads that the bundled graphs hold.
+
+    python recipes/mini_model.py --backbone thenlper/gte-small --to runs/mini/model
+    trilens export runs/mini/model runs/mini/float32 --precision float32   # what 8 bits are compared with
+    trilens train mine.yaml --set model.backbone=null --set model.checkpoint=runs/mini/model   # train it further
+
+Heads are stored in float32, so nothing is lost. Needs `pip install 'trilens[train]'`.
+"""
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+import onnx
+import torch
+from onnx import numpy_helper
+
+from trilens.encode.folder import ModelDescription, ModelFolder
+from trilens.encode.models import resolve_model
+from trilens.store.config import DEFAULT_MODEL
+from trilens.train.build import build_model
+from trilens.train.model import stacks_of
+
+# Where the graphs keep what the heads call by other names; matrices are stored the other way round.
+MAIN = {
+    "multi.linear.weight": "multi.weight",
+    "multi.weigh.weight": "multi_weights.weight",
+    "multi.weigh.bias": "multi_weights.bias",
+    "lexical.linear.weight": "lexical.weight",
+    "lexical.linear.bias": "lexical.bias",
+}
+SPARSE = {
+    "sparse.norm.weight": "scale",
+    "sparse.norm.bias": "shift",
+    "sparse.transform.weight": "transform.weight",
+    "sparse.transform.bias": "transform.bias",
+    "sparse.bias": "bias",
+}
+
+
+def main() -> None:
+    """Build it, and put the heads in."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--backbone", default="thenlper/gte-small", help="folder or hub id")
+    parser.add_argument("--to", type=Path, required=True, help="folder of the model")
+    options = parser.parse_args()
+    folder = ModelFolder.open(resolve_model(DEFAULT_MODEL))
+    described = folder.config.model_dump(include=set(ModelDescription.model_fields) - {"heads"}, exclude_none=True)
+    model = build_model(options.backbone, folder.config.heads, changes=described)
+    heads = stacks_of(model)["query"].heads
+    found = tensors(folder.weights, MAIN) | tensors(folder.sparse, SPARSE)
+    lacking = heads.load_state_dict(found, strict=True)
+    assert not lacking.missing_keys and not lacking.unexpected_keys
+    model.save(str(options.to))
+
+
+def tensors(graph: Path, names: dict[str, str]) -> dict[str, torch.Tensor]:
+    """Some of the weights of a graph, as the heads call them."""
+    stored = {one.name: one for one in onnx.load(str(graph), load_external_data=False).graph.initializer}
+    arrays = {name: numpy_helper.to_array(stored[place]) for name, place in names.items()}
+    return {name: torch.from_numpy(np.ascontiguousarray(array.T)) for name, array in arrays.items()}
+
+
+if __name__ == "__main__":
+    main()
