@@ -25,7 +25,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
         yield service
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")  # while it is there, so is an event loop, and other tests want to run their own
 def browser() -> Iterator[Browser]:
     if CHROMIUM is None:
         pytest.skip("there is no chromium: ./scripts/browser installs it")
