@@ -102,7 +102,7 @@ def compared(texts: Texts, queries: Sparse, docs: Sparse, weighing: Weighing) ->
     asked = weigh_queries(queries, _bag(texts.queries), weighing)
     held = weigh_docs(replace(texts.docs, sparse=docs), "sparse", weighing)
     if weighing.rarity:
-        rare = rarity(np.bincount(held.terms[held.weights > 0], minlength=held.dim), len(held))
+        rare = rarity(np.bincount(held.terms[held.weights > 0], minlength=held.dim), len(held)).astype(np.float32)
         asked = Sparse(asked.indptr, asked.terms, asked.weights * rare[asked.terms], asked.dim)
     return dots(asked, held)
 

@@ -20,6 +20,7 @@ from trilens.encode.bm25 import Bm25Encoder
 from trilens.encode.encoder import Encoded
 from trilens.index.lens import Mask, SharesNothing
 from trilens.index.topk import Heaps, TopK
+from trilens.index.weighing import rarity
 from trilens.kernels import bm25 as kernels
 from trilens.kernels.postings import copy_kept, count_allowed, count_cells, count_kept, fill_cells, invert
 from trilens.represent.arrays import create_array, open_array, save_arrays, scratch_array
@@ -277,8 +278,7 @@ class Bm25Searcher:
 
     def _idf(self, found: Sequence[NDArray[np.int64]]) -> NDArray[np.float64]:
         """Inverse document frequency of each term of the batch over all live rows."""
-        frequency = self._frequencies_of(found, len(found[0]))
-        return np.log1p((self.rows - frequency + 0.5) / (frequency + 0.5))
+        return rarity(self._frequencies_of(found, len(found[0])), self.rows)
 
     def _frequencies_of(self, found: Sequence[NDArray[np.int64]], words: int) -> NDArray[np.float64]:
         frequency = np.zeros(words)

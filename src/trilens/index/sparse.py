@@ -152,7 +152,7 @@ class SparseSearcher:
             if live is not None:
                 frequencies -= np.bincount(part.terms_of(~live), minlength=part.dim)
                 rows -= len(part) - int(live.sum())
-        return rarity(frequencies, rows)
+        return rarity(frequencies, rows).astype(np.float32)
 
     def search(
         self, queries: Encoded, k: int, allowed: Mask | None = None, exact: bool = False, params: SparseParams | None = None

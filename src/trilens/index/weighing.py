@@ -31,9 +31,9 @@ def bag_scales(lengths: NDArray[np.integer], weighing: Weighing) -> NDArray[np.f
     return np.asarray(np.maximum(lengths, 1) ** (-weighing.bag_length / 2), np.float64)
 
 
-def rarity(frequencies: NDArray[np.int64], rows: int) -> NDArray[np.float32]:
+def rarity(frequencies: NDArray[np.integer] | NDArray[np.float64], rows: int) -> NDArray[np.float64]:
     """BM25's inverse document frequency of terms that so many of the rows hold."""
-    return np.log1p((rows - frequencies + 0.5) / (frequencies + 0.5)).astype(np.float32)
+    return np.asarray(np.log1p((rows - frequencies + 0.5) / (frequencies + 0.5)), np.float64)
 
 
 def _weighed(rows: Sparse, bag: Sparse | None, own: float, power: float) -> Sparse:

@@ -34,6 +34,7 @@ class SparseSettings(Asked):
     """Settings of the sparse, tokens and lexical lenses for one search; see `trilens.SparseParams`."""
 
     query: Literal["weights", "bag"] = "weights"
+    rarity: bool = True
     method: Literal["approximate", "exact"] = "approximate"
     terms: Count | None = None
     candidates: Count | None = None
