@@ -6,7 +6,7 @@ from time import monotonic
 from types import TracebackType
 from typing import Any, Self
 
-from trilens.encode.folder import ModelFolder
+from trilens.encode.folder import CONFIG_FILE, ModelFolder, Weighing
 from trilens.encode.models import bundled_models, resolve_model
 from trilens.errors import BadInput, CollectionExists, CollectionMissing
 from trilens.explain.alignment import Alignment, align_document
@@ -319,6 +319,11 @@ def _with_model(config: CollectionConfig) -> CollectionConfig:
         raise BadInput(
             f"model {config.model} has the heads {', '.join(heads)}; the lenses {', '.join(config.lenses)} need "
             f"{', '.join(missing)} as well: choose another model, or leave a lens out"
+        )
+    if config.weighing not in (Weighing(), model.config.weighing):
+        raise BadInput(
+            f"weighing is {config.weighing.model_dump(exclude_defaults=True)}; expected none: a collection weighs terms as its "
+            f"model is meant to ({CONFIG_FILE} of {config.model})"
         )
     name = config.model if config.model in bundled_models() else str(model.path.resolve())
     return config.model_copy(update={"model": name, "model_fingerprint": model.fingerprint, "weighing": model.config.weighing})

@@ -8,6 +8,7 @@ import pytest
 
 from trilens.encode import onnx
 from trilens.encode.folder import ModelFolder
+from trilens.encode.models import bundled_models
 from trilens.encode.onnx import OnnxEncoder
 from trilens.encode.terms import SparseMode, Terms
 from trilens.encode.tokens import Tokens
@@ -98,6 +99,22 @@ def test_lexical_weights_by_hand(tmp_path: Path) -> None:
     assert found.lexical is not None
     assert found.lexical.dim == len(WORDS)
     assert encoder.token_texts(found.lexical.terms.tolist()) == ["red", "fox", "runs"]
+
+
+def test_tokens_of_one_stem_are_one_lexical_term(tmp_path: Path) -> None:
+    """The first of them stands for all, with the highest weight of any; pieces, bags and `sparse` stay as they are."""
+    plain, stemmed = (echo(tmp_path / name, lexical={"stems": language}) for name, language in (("a", None), ("b", "english")))
+    words = Tokens(stemmed.folder.tokenizer)
+    assert words.same_stems("english").tolist() == list(range(len(WORDS)))  # no two of these words share a stem
+    bundled = Tokens(bundled_models()["trilens-mini"] / "tokenizer.json")
+    same = bundled.same_stems("english")
+    folded = {word: bundled.raw(same[bundled.id_of(word, "")]) for word in ("waves", "waving", "##s", "connected", "red")}
+    assert folded == {"waves": "wave", "waving": "wave", "##s": "##s", "connected": "connected", "red": "red"}
+    assert (same <= np.arange(len(same))).all() and (same[same] == same).all()
+    one, other = (encoder.encode_docs(["red fox runs"]) for encoder in (plain, stemmed))
+    assert rows(one.lexical, 0) == rows(other.lexical, 0)
+    with pytest.raises(BadModel, match=r"lexical\.stems: language is 'klingon'; expected one of arabic"):
+        echo(tmp_path / "c", lexical={"stems": "klingon"})
 
 
 def test_special_tokens_are_no_terms(tmp_path: Path) -> None:

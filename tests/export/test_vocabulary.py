@@ -15,7 +15,7 @@ from trilens.encode.onnx import open_session
 from trilens.export.backbone import Backbone, open_backbone
 from trilens.export.calibrate import calibrate, token_states
 from trilens.export.encoder import EncoderGraph
-from trilens.export.fit import clip_vocabulary, fit_lexical, fit_vocabulary, principal
+from trilens.export.fit import clip_vocabulary, fit_lexical, fit_vocabulary, matching, principal
 from trilens.export.heads import Heads, Vocabulary
 from trilens.export.layers import Precision
 from trilens.export.texts import Given
@@ -123,3 +123,20 @@ def test_principal_components_keep_the_plane_that_states_lie_in() -> None:
     found = principal(states, 2)
     np.testing.assert_allclose(found.T @ found, np.eye(2), atol=1e-5)
     np.testing.assert_allclose(states[0] @ found @ found.T, states[0], atol=1e-5)
+
+
+def test_matches_decide_which_directions_are_kept_not_what_differs_most() -> None:
+    """Tokens differ most in two directions that say nothing of what answers what; six others, smaller, say all of it."""
+    rng = np.random.default_rng(0)
+
+    def states(topics: Floats) -> Floats:
+        return np.concatenate([rng.normal(size=(len(topics), 2)) * 1.5, topics], axis=1).astype(np.float32)
+
+    topics = [rng.normal(size=(5, 6)).astype(np.float32) for _ in range(300)]
+    passages = [states(some) for some in topics]
+    pairs = [(states(some[:3]), passage) for some, passage in zip(topics, passages, strict=True)]
+    found = matching(iter(pairs), iter(passages), 6)
+    assert found.shape == (8, 6) and found.dtype == np.float32
+    assert np.square(found).sum() == pytest.approx(6)
+    assert np.square(principal(passages, 6)[:2]).sum() > 1.9
+    assert np.square(found[:2]).sum() < 0.3

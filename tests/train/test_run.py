@@ -20,7 +20,7 @@ from safetensors.torch import load_file
 from tests.train import tiny
 from trilens.errors import BadInput, TrainingFailed
 from trilens.train.build import build_model
-from trilens.train.fitting import fit_heads
+from trilens.train.fitting import fit_heads, fit_matches
 from trilens.train.model import stacks_of
 from trilens.train.recipe import read_recipe
 from trilens.train.run import train
@@ -317,7 +317,7 @@ def test_heads_begin_fitted_to_the_texts(calm: Path) -> None:
     fit_heads(model, texts)
     one, other = (stack.heads.state_dict() for stack in stacks_of(model).values())
     assert all(torch.equal(one[name], other[name]) for name in one)
-    weight = one["multi.linear.weight"]
+    weight = one["multi.linear.weight"].clone()
     torch.testing.assert_close(weight @ weight.T, torch.eye(len(weight)), atol=1e-5, rtol=0)
     with torch.no_grad():
         found = model.eval()(model.preprocess(texts, task="document"))
@@ -326,6 +326,11 @@ def test_heads_begin_fitted_to_the_texts(calm: Path) -> None:
     own[:, the - tiny.BERT_SHIFT] = False  # it stands in all texts, so it says nothing of any
     assert above[own].float().mean() > 0.8 and above[~own].float().mean() < 0.3
     assert found["lexical"][0, first] > found["lexical"][0, the]
+    fit_matches(model, [(text.removeprefix("the "), text) for text in texts], texts)
+    one, other = (stack.heads.state_dict() for stack in stacks_of(model).values())
+    assert torch.equal(one["multi.linear.weight"], other["multi.linear.weight"])
+    assert not torch.equal(one["multi.linear.weight"], weight)
+    assert one["multi.linear.weight"].square().sum().item() == pytest.approx(len(weight))
 
 
 def test_states_are_found_again_but_none_of_other_texts_or_models(tmp_path: Path, calm: Path) -> None:

@@ -21,6 +21,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
 from trilens.errors import BadModel
+from trilens.text.analysis import known_language
 
 CONFIG_FILE = "trilens.json"
 TOKENIZER_FILE = "tokenizer.json"
@@ -99,6 +100,12 @@ class LexicalHead(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     dim: int = Field(gt=0)  # size of the vocabulary
+    stems: str | None = None  # a Snowball language: tokens of one stem are one term, the first of them; None: each is its own
+
+    @field_validator("stems")
+    @classmethod
+    def _known_language(cls, language: str | None) -> str | None:
+        return None if language is None else known_language(language)
 
 
 class Weighing(BaseModel):

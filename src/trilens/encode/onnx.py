@@ -113,6 +113,10 @@ class OnnxEncoder:
         """The tokens of a `Multi`, or the terms of a `lexical`, in words, for people to read."""
         return self._load().tokens.texts(ids)
 
+    def lexical_terms(self, ids: NDArray[np.int64]) -> NDArray[np.int32]:
+        """The terms of a `lexical` that tokens are; see `Terms.lexical_terms`."""
+        return self._load().terms.lexical_terms(ids)
+
     def term_texts(self, terms: Sequence[int]) -> list[str]:
         """The terms of a `sparse` or `bag` in words; see `Terms.texts`."""
         return self._load().terms.texts(terms)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,6 +50,7 @@ class Terms:
                     "restore the tokenizer or make the folder again"
                 )
         self.dim = tokens.size - self._shift
+        self._stems = config.lexical.stems if config.lexical else None
 
     def bag(self, own: Own) -> Sparse:
         """The text's own tokens, each once, weight 1."""
@@ -59,8 +61,17 @@ class Terms:
     def lexical(self, own: Own, weights: NDArray[np.float32]) -> Sparse:
         """The text's own tokens, each with the highest of the weights (of all tokens) that it has in the text."""
         require_finite(weights, "lexical")
-        found = highest_per_term(own.ids, weights, own.begins, own.ends, 0, self._tokens.special)
+        found = highest_per_term(self.lexical_terms(own.ids), weights, own.begins, own.ends, 0, self._tokens.special)
         return Sparse(*found, self._tokens.size)
+
+    def lexical_terms(self, ids: NDArray[np.integer]) -> NDArray[np.int32]:
+        """The terms of a `lexical` that these tokens are: themselves, or the first token of the same stem."""
+        found: NDArray[np.int32] = np.asarray(ids, np.int32) if self._same is None else self._same[ids]
+        return found
+
+    @cached_property
+    def _same(self) -> NDArray[np.int32] | None:
+        return self._tokens.same_stems(self._stems) if self._stems else None
 
     def sparse(self, rows: NDArray[np.float32], bag: Sparse, mode: SparseMode) -> Sparse:
         """What `mode` keeps of the weights (texts, dimensions) of texts with these bags."""

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+import Stemmer
 from numpy.typing import NDArray
 
 from trilens.errors import BadInput, BadModel
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 # Words are tokenised independently, so the start of a long text has the same tokens alone as within the whole. This
 # many characters per wanted token nearly always hold enough; a text of rarer kind is tokenised whole.
 CHARS_PER_TOKEN = 24
+CONTINUES = "##"
 
 
 class Place(NamedTuple):
@@ -119,6 +121,13 @@ class Tokens:
         ids = [id_ for token, id_ in vocabulary.items() if not re.search("[0-9A-Za-z]", token)]
         found[ids] = [is_punctuation(text) for text in self.texts(ids)]  # the mark of `##,` is punctuation as well
         return found
+
+    def same_stems(self, language: str) -> NDArray[np.int32]:
+        """For each id, the first one whose token has the same stem; pieces that continue a word stay apart."""
+        stem, first = Stemmer.Stemmer(language).stemWord, dict[str, int]()
+        raw = (self.raw(id_) for id_ in range(self.size))
+        stems = (token if token.startswith(CONTINUES) else stem(token) for token in raw)
+        return np.array([first.setdefault(token, id_) for id_, token in enumerate(stems)], np.int32)
 
     def _all(self, texts: list[str]) -> list[list[int]]:
         return [encoding.ids for encoding in self._tokenizer.encode_batch_fast(texts)]

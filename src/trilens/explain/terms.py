@@ -1,9 +1,10 @@
 """Why a sparse lens gave a document its score: the terms that it shares with the query, and what each of them gives."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from trilens.encode.reading import Side
 from trilens.explain.explanation import Explanation, Part, Span, with_rest
@@ -63,21 +64,21 @@ def _read(subject: Subject, searcher: SparseSearcher | GivenSearcher, terms: lis
     if isinstance(searcher, GivenSearcher):
         return searcher.words(terms), Held({}, all=True), Held({}, all=True)
     model = subject.lenses.model.encoder
-    lexical = searcher.field == "lexical"
-    described = model.folder.config.sparse
-    shift = 0 if lexical or described is None else described.shift
-    texts = model.token_texts(terms) if lexical else model.term_texts(terms)
-    return texts, *(_held(subject, text, side, shift) for text, side in _sides(subject))  # type: ignore[return-value]
+    if searcher.field == "lexical":
+        return model.token_texts(terms), *_both_held(subject, model.lexical_terms)
+    shift = model.folder.config.sparse.shift if model.folder.config.sparse else 0
+    return model.term_texts(terms), *_both_held(subject, lambda ids: ids - shift)
 
 
-def _sides(subject: Subject) -> list[tuple[str, Side]]:
-    return [(subject.query, "query"), (subject.passage.text, "doc")]
+def _both_held(subject: Subject, terms_of: Callable[[NDArray[np.int64]], NDArray[np.integer]]) -> tuple[Held, Held]:
+    """What query and passage hold; `terms_of` says which terms tokens are."""
+    return _held(subject, subject.query, "query", terms_of), _held(subject, subject.passage.text, "doc", terms_of)
 
 
-def _held(subject: Subject, text: str, side: Side, shift: int) -> Held:
+def _held(subject: Subject, text: str, side: Side, terms_of: Callable[[NDArray[np.int64]], NDArray[np.integer]]) -> Held:
     tokens = subject.lenses.model.encoder.read_tokens(text, side)
     spans: dict[int, list[Span]] = {}
-    for token, place in zip(tokens.ids.tolist(), tokens.places, strict=True):
+    for term, place in zip(terms_of(tokens.ids).tolist(), tokens.places, strict=True):
         if place:
-            spans.setdefault(token - shift, []).append((place.start, place.end))
+            spans.setdefault(term, []).append((place.start, place.end))
     return Held(spans)

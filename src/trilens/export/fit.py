@@ -12,11 +12,13 @@ from trilens.encode.folder import ModelConfig, SparseHead
 from trilens.export.heads import Heads, PerToken, Projection, Vocabulary
 from trilens.export.rounding import Floats
 from trilens.export.vocabulary import STATE_LEVELS
+from trilens.index.weighing import rarity
 
 FIT_TOKENS = 2000
 CLIPS = (1.0, 0.8, 0.65, 0.5, 0.4, 0.3, 0.2)
 # Strength of the ridge, in units of the mean square of the states: there are more tokens than dimensions, but not many more.
 RIDGE = 0.01
+MATCH_RIDGE = 0.01  # in units of the mean spread: directions that no token has must not become the longest
 SOFTPLUS_ONE = math.log(math.e - 1)  # softplus of it is 1
 
 
@@ -41,9 +43,44 @@ def fit_heads(
 
 def principal(states: Iterable[Floats], dims: int) -> Floats:
     """The projection (hidden, dims) that keeps most of the inner products between the token states of the texts."""
-    moments = sum(tokens.T.astype(np.float64) @ tokens for tokens in map(unit_length, states))
-    vectors = np.linalg.eigh(moments)[1][:, ::-1][:, :dims]
-    signs = np.sign(vectors[np.abs(vectors).argmax(axis=0), np.arange(dims)])  # eigenvectors are known up to their sign
+    vectors = np.linalg.eigh(_moments(states))[1][:, ::-1][:, :dims]
+    return _signed(vectors)
+
+
+def matching(pairs: Iterable[tuple[Floats, Floats]], passages: Iterable[Floats], dims: int) -> Floats:
+    """The projection (hidden, dims) that tells the tokens which answer a query from the tokens of other passages.
+
+    `pairs` are the token states of queries and of passages that answer them. A query token and the nearest token of its passage
+    are a match; kept are the directions in which matches agree most compared with how much the tokens of queries and
+    `passages` spread in them at all (a generalised eigenvalue problem). Each counts by that agreement.
+    """
+    asked, met = zip(*(_matches(unit_length(query), unit_length(passage)) for query, passage in pairs), strict=True)
+    queries, answers = np.concatenate(asked).astype(np.float64), np.concatenate(met)
+    agreement = queries.T @ answers / len(queries)
+    spread = (_moments(passages) + queries.T @ queries / len(queries)) / 2
+    values, vectors = np.linalg.eigh(spread + MATCH_RIDGE * np.trace(spread) / len(spread) * np.eye(len(spread)))
+    evened = (vectors / np.sqrt(values)) @ vectors.T
+    values, vectors = np.linalg.eigh(evened @ (agreement + agreement.T) @ evened)
+    found = evened @ (vectors[:, ::-1][:, :dims] * np.sqrt(np.maximum(values[::-1][:dims], 0)))
+    return _signed(found * math.sqrt(dims / np.square(found).sum()))  # as large as directions of length 1 would be
+
+
+def _matches(query: Floats, passage: Floats) -> tuple[Floats, Floats]:
+    """Each token of a query, and the nearest one of the passage."""
+    return query, passage[(query @ passage.T).argmax(axis=1)]
+
+
+def _moments(states: Iterable[Floats]) -> NDArray[np.float64]:
+    """The mean product of every two dimensions over all tokens, each at length 1."""
+    total, count = np.zeros(()), 0
+    for tokens in map(unit_length, states):
+        total, count = total + tokens.T.astype(np.float64) @ tokens, count + len(tokens)
+    return total / count
+
+
+def _signed(vectors: NDArray[np.float64]) -> Floats:
+    """Columns with their largest number above zero: eigenvectors are known up to their sign."""
+    signs = np.sign(vectors[np.abs(vectors).argmax(axis=0), np.arange(vectors.shape[1])])
     return np.asarray(vectors * signs, np.float32)
 
 
@@ -120,7 +157,7 @@ def fit_lexical(states: list[Floats], ids: list[list[int]], special: set[int]) -
     """The linear layer that comes nearest to BM25's inverse document frequency of each token among the texts."""
     found = Counter(token for row in ids for token in set(row))
     every: NDArray[np.int64] = np.concatenate([np.array(row) for row in ids])
-    rare = np.array([np.log1p((len(ids) - found[token] + 0.5) / (found[token] + 0.5)) for token in every.tolist()])
+    rare = rarity(np.array([found[token] for token in every.tolist()]), len(ids))
     own = ~np.isin(every, list(special))
     rows, wanted = np.concatenate(states)[own].astype(np.float64), rare[own]
     middle, level = rows.mean(axis=0), wanted.mean()

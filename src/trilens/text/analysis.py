@@ -43,6 +43,14 @@ CLASSES = {"L": LETTER, "N": LETTER, "M": MARK}
 INVISIBLE = dict.fromkeys([0x00AD, 0x200C, 0x200D, 0x2060, 0xFEFF, *range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0)])
 
 
+def known_language(language: str, *besides: str) -> str:
+    """A language that words can be stemmed in; else a `ValueError` that lists them, after what is allowed `besides`."""
+    known = sorted(Stemmer.algorithms())
+    if language not in known:
+        raise ValueError(f"language is {language!r}; expected one of {', '.join([*besides, *known])}")
+    return language
+
+
 class AnalysisConfig(BaseModel):
     """How texts are cut into words. `language` is a Snowball language such as "english", or "none"."""
 
@@ -55,10 +63,7 @@ class AnalysisConfig(BaseModel):
     @field_validator("language")
     @classmethod
     def _known(cls, language: str) -> str:
-        known = ["none", *sorted(Stemmer.algorithms())]
-        if language not in known:
-            raise ValueError(f"language is {language!r}; expected one of {', '.join(known)}")
-        return language
+        return language if language == "none" else known_language(language, "none")
 
 
 ENGLISH = AnalysisConfig()

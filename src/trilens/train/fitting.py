@@ -1,13 +1,15 @@
 """Heads fitted to texts before they are trained: nearer to their goal than heads that know nothing of the texts."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 import torch
 from sentence_transformers import SentenceTransformer
 from torch import Generator, Tensor
 
-from trilens.export.fit import fit_lexical, principal
+from trilens.encode.reading import Side
+from trilens.errors import BadInput
+from trilens.export.fit import SOFTPLUS_ONE, fit_lexical, matching, principal
 from trilens.export.rounding import Floats
 from trilens.train.build import start_sparse
 from trilens.train.encoder import at_rest
@@ -19,17 +21,51 @@ from trilens.train.states import in_batches, last_states
 SHARPNESS, BELOW = 3.0, 2.0
 
 
+Pairs = Sequence[tuple[str, str]]
+"""Queries, each with a passage that answers it."""
+
+
 def fit_heads(model: SentenceTransformer, texts: Sequence[str], seed: int = 0) -> None:
-    """Set the heads to what suits the token states of the texts; they begin from there instead of from chance.
+    """Set the heads to what suits the token states of passages; they begin from there instead of from chance.
 
     `multi` keeps the directions in which the states differ most; `lexical` weighs tokens by their rarity among the texts;
     the transform of `sparse` brings states near the embeddings of their own words. Queries and docs that have heads of their
     own begin alike.
     """
-    stacks = {id(stack.heads): stack for stack in stacks_of(model).values()}.values()
     with at_rest(model):
-        for stack in stacks:
-            _fit(stack, *_states(stack, texts), Generator().manual_seed(seed))
+        for stack in _stacks(model):
+            read = _Read(stack, "doc", texts)
+            _fit(stack, read.states, read.ids, Generator().manual_seed(seed))
+
+
+def fit_matches(model: SentenceTransformer, pairs: Pairs, texts: Sequence[str]) -> None:
+    """Set the `multi` heads to tell the tokens that answer a query from those of other passages; see `export.fit.matching`.
+
+    Tokens of queries count alike from then on: weights that were learned for another projection would not suit this one.
+    """
+    towers = stacks_of(model)
+    with at_rest(model):
+        for stack in _stacks(model):
+            if (head := stack.heads.multi) is None:
+                raise BadInput(f"the model has the heads {[*stack.heads.description.heads]}; expected multi among them")
+            others = _Read(stack, "doc", texts)
+            found = matching(_read_pairs(towers, pairs), map(others.vectors, texts), head.linear.out_features)
+            head.linear.weight.copy_(torch.from_numpy(found.T))
+            if head.weigh is not None:
+                head.weigh.weight.zero_()
+                head.weigh.bias.fill_(SOFTPLUS_ONE)
+
+
+def _stacks(model: SentenceTransformer) -> Iterable[Stack]:
+    """The towers of a model, each once."""
+    return {id(stack.heads): stack for stack in stacks_of(model).values()}.values()
+
+
+def _read_pairs(towers: dict[str, Stack], pairs: Pairs) -> Iterator[tuple[Floats, Floats]]:
+    """The states of the tokens that get a vector, of each query and of its passage."""
+    queries = _Read(towers["query"], "query", [query for query, _ in pairs])
+    passages = _Read(towers["document"], "doc", [passage for _, passage in pairs])
+    return ((queries.vectors(query), passages.vectors(passage)) for query, passage in pairs)
 
 
 def _fit(stack: Stack, states: list[Floats], ids: list[list[int]], generator: Generator) -> None:
@@ -60,12 +96,22 @@ def fit_sparse(head: SparseHead, states: list[Floats], ids: list[list[int]], wor
         head.bias.copy_(-torch.stack(best).mean(0) - BELOW)
 
 
-def _states(stack: Stack, texts: Sequence[str]) -> tuple[list[Floats], list[list[int]]]:
-    """The states of each text, and its tokens."""
-    rows = stack.backbone.reading("doc", fill=True).read(list(texts))
-    states: list[Floats] = [np.empty(0, np.float32)] * len(texts)
-    for batch, computed in in_batches(stack, rows, last_states):
-        found = computed.float().cpu().numpy()
-        for place, at in enumerate(batch):
-            states[at] = found[place, : len(rows.ids[at])]
-    return states, [list(ids) for ids in rows.ids]
+class _Read:
+    """Texts as a tower reads them: the tokens of each and their states, a text that is given twice once."""
+
+    def __init__(self, stack: Stack, side: Side, texts: Iterable[str]) -> None:
+        every = list(dict.fromkeys(texts))
+        reading = stack.backbone.reading(side, fill=True)
+        rows = reading.read(every)
+        self.ids, self._kept = rows.ids, reading.kept(rows)
+        self.states: list[Floats] = [np.empty(0, np.float32)] * len(every)
+        for batch, computed in in_batches(stack, rows, last_states):
+            found = computed.float().cpu().numpy()
+            for place, at in enumerate(batch):
+                self.states[at] = found[place, : len(rows.ids[at])]
+        self._places = {text: place for place, text in enumerate(every)}
+
+    def vectors(self, text: str) -> Floats:
+        """The states of those tokens of a text that get a vector."""
+        place = self._places[text]
+        return self.states[place][self._kept.row(place)]

@@ -1,0 +1,41 @@
+"""The `multi` head of trilens-mini, fitted to which tokens of passages answer those of questions, in a model that is trained.
+
+    python recipes/mini_match.py --questions runs/mini/questions.jsonl --model runs/mini/train/model --to runs/mini/model
+
+`--questions` is what `mini_data.py` wrote. Its first questions are asked in sentences (SQuAD, MedQuAD); the titles that come
+after them share most words with their texts, which teaches a projection nothing but to know a word again. Needs
+`pip install 'trilens[train]'`, and takes five minutes on two cores.
+"""
+
+import argparse
+import json
+from pathlib import Path
+
+from trilens.train.fitting import fit_matches
+from trilens.train.model import load_model
+
+MATCHED, OTHERS = 6000, 1500  # questions, and passages of all sources that show how tokens differ anyway
+
+
+def main() -> None:
+    """Fit the head, and save the model."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--questions", type=Path, required=True, help="questions with their passages, in DPR's format")
+    parser.add_argument("--model", type=Path, required=True, help="folder of the trained model")
+    parser.add_argument("--to", type=Path, required=True, help="folder of the model with the fitted head")
+    options = parser.parse_args()
+    with options.questions.open(encoding="utf-8") as lines:
+        rows = [json.loads(line) for line in lines]
+    pairs = [(row["question"], passage(row["positive_ctxs"][0])) for row in rows]
+    model = load_model(options.model)
+    fit_matches(model, pairs[:MATCHED], [text for _, text in pairs[:: len(pairs) // OTHERS]])
+    model.save(str(options.to))
+
+
+def passage(context: dict[str, str]) -> str:
+    """Title and text, as lenses see them."""
+    return f"{context['title']}\n{context['text']}" if context["title"] else context["text"]
+
+
+if __name__ == "__main__":
+    main()
