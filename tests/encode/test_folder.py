@@ -90,7 +90,7 @@ FILLED = {"query_tokens": 32, "mask_token": "[MASK]", "attend_to_mask": True}
         ({"multi": {**MULTI, "dim": 0}}, r"multi\.dim"),
         ({"multi": {**MULTI, "normalised": 1}}, r"multi\.normalised"),
         ({"multi": {**MULTI, "query_tokens": 32}}, r"multi\.mask_token: is missing, but query_tokens is 32"),
-        ({"multi": {**MULTI, "query_tokens": 257, "mask_token": "[MASK]"}}, "multi: query_tokens is 257; .* 64"),
+        ({"multi": {**MULTI, "query_tokens": 257, "mask_token": "[MASK]"}}, "multi: query_tokens is 257; .* 128"),
         ({"multi": {**MULTI, **FILLED, "closing_mean": True}}, r"multi\.closing_mean: is given with attend_to_mask"),
         ({"dense": {"length": 1}}, r"dense\.length"),
     ],

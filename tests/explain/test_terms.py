@@ -68,6 +68,16 @@ def test_places_of_terms(collection: Collection) -> None:
         assert [found.passage.text[start:end] for start, end in part.doc_spans] == ["car"]
 
 
+def test_inflections_are_one_lexical_term(collection: Collection) -> None:
+    found = collection.explain("engines and repairs", "car", "lexical")
+    spans = {
+        part.label: (part.query_span, [found.passage.text[start:end] for start, end in part.doc_spans]) for part in found.parts
+    }
+    assert spans["engine"] == ((0, 7), ["engine"])
+    assert spans["repair"] == ((12, 19), ["repaired"])
+    assert all(part.kind == "own" for part in found.parts if part.kind != "rest")
+
+
 def test_nothing_in_common(collection: Collection) -> None:
     found = collection.explain("zebra", "rain", "lexical")
     assert (found.score, found.parts) == (0, [])
