@@ -751,6 +751,6 @@ def test_a_full_disk_is_no_damage_for_readers(small_disk: Path) -> None:
 
 
 def test_a_collection_weighs_terms_as_its_model_is_meant_to(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match=r"weighing is .'own_query': 9\.0.; expected none: a collection weighs terms as its model"):
+    with pytest.raises(BadInput, match=r"weighing is .'own_query': 9\.0.; expected none: a collection weighs terms"):
         Collection.create(tmp_path / "c", lenses=["sparse"], weighing={"own_query": 9.0})
     assert not (tmp_path / "c" / "catalog.sqlite").exists()
