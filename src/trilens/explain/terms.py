@@ -12,6 +12,9 @@ from trilens.explain.subject import Subject
 from trilens.index.given import GivenSearcher
 from trilens.index.sparse import SparseSearcher
 
+TermsOf = Callable[[NDArray[np.int64]], NDArray[np.integer]]
+"""Which terms of a lens tokens are."""
+
 
 @dataclass(frozen=True, slots=True)
 class Held:
@@ -70,12 +73,12 @@ def _read(subject: Subject, searcher: SparseSearcher | GivenSearcher, terms: lis
     return model.term_texts(terms), *_both_held(subject, lambda ids: ids - shift)
 
 
-def _both_held(subject: Subject, terms_of: Callable[[NDArray[np.int64]], NDArray[np.integer]]) -> tuple[Held, Held]:
-    """What query and passage hold; `terms_of` says which terms tokens are."""
+def _both_held(subject: Subject, terms_of: TermsOf) -> tuple[Held, Held]:
+    """What query and passage hold."""
     return _held(subject, subject.query, "query", terms_of), _held(subject, subject.passage.text, "doc", terms_of)
 
 
-def _held(subject: Subject, text: str, side: Side, terms_of: Callable[[NDArray[np.int64]], NDArray[np.integer]]) -> Held:
+def _held(subject: Subject, text: str, side: Side, terms_of: TermsOf) -> Held:
     tokens = subject.lenses.model.encoder.read_tokens(text, side)
     spans: dict[int, list[Span]] = {}
     for term, place in zip(terms_of(tokens.ids).tolist(), tokens.places, strict=True):

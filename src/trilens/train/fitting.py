@@ -44,12 +44,14 @@ def fit_matches(model: SentenceTransformer, pairs: Pairs, texts: Sequence[str]) 
     Tokens of queries count alike from then on: weights that were learned for another projection would not suit this one.
     """
     towers = stacks_of(model)
+    heads = [stack.heads.multi for stack in _stacks(model)]
     with at_rest(model):
-        for stack in _stacks(model):
-            if (head := stack.heads.multi) is None:
-                raise BadInput(f"the model has the heads {[*stack.heads.description.heads]}; expected multi among them")
-            others = _Read(stack, "doc", texts)
-            found = matching(_read_pairs(towers, pairs), map(others.vectors, texts), head.linear.out_features)
+        others = _Read(towers["document"], "doc", texts)
+        met = list(_read_pairs(towers, pairs))
+        for head in heads:
+            if head is None:
+                raise BadInput("the model has no multi head; expected one to fit: give a model that makes token vectors")
+            found = matching(met, map(others.vectors, texts), head.linear.out_features)
             head.linear.weight.copy_(torch.from_numpy(found.T))
             if head.weigh is not None:
                 head.weigh.weight.zero_()
