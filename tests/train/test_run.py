@@ -326,11 +326,21 @@ def test_heads_begin_fitted_to_the_texts(calm: Path) -> None:
     own[:, the - tiny.BERT_SHIFT] = False  # it stands in all texts, so it says nothing of any
     assert above[own].float().mean() > 0.8 and above[~own].float().mean() < 0.3
     assert found["lexical"][0, first] > found["lexical"][0, the]
-    fit_matches(model, [(text.removeprefix("the "), text) for text in texts], texts)
-    one, other = (stack.heads.state_dict() for stack in stacks_of(model).values())
-    assert torch.equal(one["multi.linear.weight"], other["multi.linear.weight"])
-    assert not torch.equal(one["multi.linear.weight"], weight)
-    assert one["multi.linear.weight"].square().sum().item() == pytest.approx(len(weight))
+
+
+def test_token_vectors_are_fitted_to_the_tokens_that_match(calm: Path) -> None:
+    """The towers stay alike, the projection keeps its size, and rare tokens of queries count more than frequent ones."""
+    texts = [f"the {first} {second}" for first in tiny.WORDS[:8] for second in tiny.WORDS[8:16]]
+    model = build_model(calm, ["multi"], "separate", {"multi": MULTI | {"weighted": True}, "max_doc_tokens": 16})
+    fit_heads(model, texts)
+    before = stacks_of(model)["query"].heads.state_dict()["multi.linear.weight"].clone()
+    fit_matches(model, [(text, text) for text in texts], texts)
+    one, other = (stack.heads.state_dict()["multi.linear.weight"] for stack in stacks_of(model).values())
+    assert torch.equal(one, other) and not torch.equal(one, before)
+    assert one.square().sum().item() == pytest.approx(len(before))
+    with torch.no_grad():
+        found = model.eval()(model.preprocess(texts[:1], task="query"))["multi"][0].norm(dim=-1)
+    assert found[2] > found[1] > 0  # after the token that begins all texts comes "the"
 
 
 def test_states_are_found_again_but_none_of_other_texts_or_models(tmp_path: Path, calm: Path) -> None:

@@ -1,15 +1,17 @@
 """Heads fitted to texts before they are trained: nearer to their goal than heads that know nothing of the texts."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import torch
 from sentence_transformers import SentenceTransformer
 from torch import Generator, Tensor
+from torch.nn import Linear
 
 from trilens.encode.reading import Side
 from trilens.errors import BadInput
-from trilens.export.fit import SOFTPLUS_ONE, fit_lexical, matching, principal
+from trilens.export.fit import fit_lexical, matching, principal
+from trilens.export.heads import PerToken
 from trilens.export.rounding import Floats
 from trilens.train.build import start_sparse
 from trilens.train.encoder import at_rest
@@ -41,21 +43,22 @@ def fit_heads(model: SentenceTransformer, texts: Sequence[str], seed: int = 0) -
 def fit_matches(model: SentenceTransformer, pairs: Pairs, texts: Sequence[str]) -> None:
     """Set the `multi` heads to tell the tokens that answer a query from those of other passages; see `export.fit.matching`.
 
-    Tokens of queries count alike from then on: weights that were learned for another projection would not suit this one.
+    Tokens of queries that have weights count by how rare they are among the queries.
     """
     towers = stacks_of(model)
     heads = [stack.heads.multi for stack in _stacks(model)]
     with at_rest(model):
-        others = _Read(towers["document"], "doc", texts)
-        met = list(_read_pairs(towers, pairs))
+        queries = _Read(towers["query"], "query", [query for query, _ in pairs])
+        passages = _Read(towers["document"], "doc", [*(passage for _, passage in pairs), *texts])
+        met = [(queries.vectors(query), passages.vectors(passage)) for query, passage in pairs]
+        rarities = fit_lexical(queries.states, queries.ids, _special(towers["query"]))
         for head in heads:
             if head is None:
                 raise BadInput("the model has no multi head; expected one to fit: give a model that makes token vectors")
-            found = matching(met, map(others.vectors, texts), head.linear.out_features)
+            found = matching(met, map(passages.vectors, texts), head.linear.out_features)
             head.linear.weight.copy_(torch.from_numpy(found.T))
             if head.weigh is not None:
-                head.weigh.weight.zero_()
-                head.weigh.bias.fill_(SOFTPLUS_ONE)
+                _set(head.weigh, rarities)
 
 
 def _stacks(model: SentenceTransformer) -> Iterable[Stack]:
@@ -63,21 +66,24 @@ def _stacks(model: SentenceTransformer) -> Iterable[Stack]:
     return {id(stack.heads): stack for stack in stacks_of(model).values()}.values()
 
 
-def _read_pairs(towers: dict[str, Stack], pairs: Pairs) -> Iterator[tuple[Floats, Floats]]:
-    """The states of the tokens that get a vector, of each query and of its passage."""
-    queries = _Read(towers["query"], "query", [query for query, _ in pairs])
-    passages = _Read(towers["document"], "doc", [passage for _, passage in pairs])
-    return ((queries.vectors(query), passages.vectors(passage)) for query, passage in pairs)
+def _special(stack: Stack) -> set[int]:
+    """The tokens that a tower adds to texts."""
+    tokens = stack.backbone.tokens
+    return {id_ for id_ in range(tokens.size) if tokens.special[id_]}
+
+
+def _set(layer: Linear, fitted: PerToken) -> None:
+    """A linear layer as it was fitted."""
+    layer.weight.copy_(torch.from_numpy(fitted.weight.T))
+    layer.bias.copy_(torch.from_numpy(fitted.bias))
 
 
 def _fit(stack: Stack, states: list[Floats], ids: list[list[int]], generator: Generator) -> None:
-    heads, tokens = stack.heads, stack.backbone.tokens
+    heads = stack.heads
     if heads.multi is not None:
         heads.multi.linear.weight.copy_(torch.from_numpy(principal(states, heads.multi.linear.out_features).T))
     if heads.lexical is not None:
-        fitted = fit_lexical(states, ids, {id_ for id_ in range(tokens.size) if tokens.special[id_]})
-        heads.lexical.linear.weight.copy_(torch.from_numpy(fitted.weight.T))
-        heads.lexical.linear.bias.copy_(torch.from_numpy(fitted.bias))
+        _set(heads.lexical.linear, fit_lexical(states, ids, _special(stack)))
     if heads.sparse is not None:
         words = stack.backbone.model.get_input_embeddings().weight
         fit_sparse(heads.sparse, states, ids, words, generator)
