@@ -74,8 +74,8 @@ def default_params(params: MultiParams, k: int, rows: int, crowding: float = 1.0
     there are as a fresh codebook would have.
     """
     growth = max(1.0, rows / 5000) ** 0.25
-    probes = int(32 * growth * crowding)
     xtr = params.method == "xtr"
+    probes = int((64 if xtr else 32) * growth * crowding)  # xtr never looks again at what a probe missed
     return Settings(
         method=params.method,
         reach=_first(params.reach, probes if xtr else probes // 2),
