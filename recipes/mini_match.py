@@ -25,13 +25,17 @@ def main() -> None:
     parser.add_argument("--model", type=Path, required=True, help="folder of the trained model")
     parser.add_argument("--to", type=Path, required=True, help="folder of the model with the fitted head")
     options = parser.parse_args()
-    with options.questions.open(encoding="utf-8") as lines:
-        rows = [json.loads(line) for line in lines]
-    passages = [joined_text(row["positive_ctxs"][0]["title"], row["positive_ctxs"][0]["text"]) for row in rows]
-    pairs = [(row["question"], passage) for row, passage in zip(rows, passages, strict=True)]
+    try:
+        with options.questions.open(encoding="utf-8") as lines:
+            rows = [json.loads(line) for line in lines]
+        found = [(row["question"], row["positive_ctxs"][0]) for row in rows]
+        pairs = [(question, joined_text(passage["title"], passage["text"])) for question, passage in found]
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        parser.error(f"--questions is {options.questions} ({error!r}); expected the questions.jsonl that mini_data.py wrote")
+    passages = [passage for _, passage in pairs]
     model = load_model(options.model)
     fit_matches(model, pairs[:MATCHED], passages[:: max(1, len(passages) // OTHERS)])
-    model.save(str(options.to))
+    model.save_pretrained(str(options.to), create_model_card=False)
 
 
 if __name__ == "__main__":

@@ -51,7 +51,7 @@ def main() -> None:
     found = tensors(folder.weights, MAIN) | tensors(folder.sparse, SPARSE)
     lacking = heads.load_state_dict(found, strict=True)
     assert not lacking.missing_keys and not lacking.unexpected_keys
-    model.save(str(options.to))
+    model.save_pretrained(str(options.to), create_model_card=False)
 
 
 def tensors(graph: Path, names: dict[str, str]) -> dict[str, torch.Tensor]:
