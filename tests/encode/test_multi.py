@@ -140,7 +140,8 @@ def test_bundled_token_vectors_have_length_one_and_their_tokens(encoder: OnnxEnc
     queries = token_vectors(encoder.encode_queries(TEXTS))
     read = ["[CLS]", "the", "cat", "sat", "on", "the", "mat", ".", "[SEP]"]
     assert encoder.token_texts(queries.tokens[: queries.offsets[1]].tolist()) == read
-    np.testing.assert_allclose(np.linalg.norm(queries.vectors, axis=1), 1, atol=1e-5)  # its query tokens count alike
+    _, the, cat, *_ = np.linalg.norm(queries.vectors, axis=1)
+    assert cat > 2 * the > 0  # by the weights of the tokens
 
 
 def test_near_tokens_find_each_other(encoder: OnnxEncoder) -> None:
