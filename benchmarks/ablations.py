@@ -114,7 +114,7 @@ def m3(texts: Texts) -> Variants:
     by_head = {
         "dense": texts.queries.dense.vectors @ texts.docs.dense.vectors.T,
         "lexical": dots(texts.queries.lexical, texts.docs.lexical),
-        "multi": maxsim(texts.queries.multi, texts.docs.multi) / np.maximum(1, np.diff(texts.queries.multi.offsets))[:, None],
+        "multi": maxsim(texts.queries.multi, texts.docs.multi) / texts.queries.multi.sizes()[:, None],
     }
     for name, weights in COMBINED.items():
         yield "M3", name, sum_of(weights, by_head)

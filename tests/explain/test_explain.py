@@ -139,6 +139,12 @@ def test_two_lenses_by_name(collection: Collection) -> None:
     assert not found.approximate
 
 
+def test_the_mean_over_tokens_knows_their_weights(collection: Collection) -> None:
+    """The tokens of the bundled model's queries have weights, and those of documents the length 1."""
+    multi = collection.search(["broken engine"], fusion="all")[0][0].by_lens["multi"]
+    assert 0 < multi.contribution <= 1 < multi.score
+
+
 def test_the_lens_that_decides_is_explained(collection: Collection) -> None:
     hit = collection.search(["broken engine"], fusion="rerank-multi")[0][0]
     found = collection.explain("broken engine", hit.doc_id, fusion="rerank-multi")

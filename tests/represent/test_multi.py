@@ -31,6 +31,11 @@ def test_texts_are_taken_in_the_order_asked_for() -> None:
     assert taken.vectors[:, 0].tolist() == [2 * (token - 100) for token in taken.tokens]  # vectors stay with their tokens
 
 
+def test_sizes_are_summed_lengths() -> None:
+    lengths = np.linalg.norm(multi([2, 0, 1]).vectors, axis=1)
+    np.testing.assert_allclose(multi([2, 0, 1]).sizes(), [lengths[0] + lengths[1], 0, lengths[2]])
+
+
 def test_parts_are_laid_end_to_end() -> None:
     whole = multi([2, 0, 1, 3])
     parts = [whole.take(np.arange(*bounds)) for bounds in ((0, 1), (1, 1), (1, 4))]

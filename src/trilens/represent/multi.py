@@ -35,6 +35,11 @@ class Multi:
         """Dimensions of each token vector."""
         return int(self.vectors.shape[1])
 
+    def sizes(self) -> NDArray[np.float64]:
+        """The lengths of each text's vectors, summed: how many they are if all have length 1, else what they count for."""
+        owners = np.repeat(np.arange(len(self)), np.diff(self.offsets))
+        return np.asarray(np.bincount(owners, np.linalg.norm(self.vectors, axis=1), minlength=len(self)), np.float64)
+
     def take(self, rows: NDArray[np.integer]) -> "Multi":
         """The texts at `rows`, in that order."""
         offsets, picked = take_ragged(self.offsets, rows)

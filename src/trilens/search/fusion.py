@@ -42,7 +42,7 @@ class Fusion:
                not return counts as its lowest score; zero: it gets nothing from that lens (with zscore that is an average
                document). With rrf, what a lens missed ranks behind what it returned, by its score or, with `worst`, all alike
     depth      documents that each lens returns, at least
-    per_token  `multi` counts by the mean over the query's tokens, not by the sum, as in BGE-M3
+    per_token  `multi` counts by the mean over the query's tokens, each by its weight, as in BGE-M3, not by the sum
     rerank     a lens that orders the candidates by its own score alone
     """
 

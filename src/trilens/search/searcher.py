@@ -215,10 +215,10 @@ def _fused(plan: Plan, encoded: Mapping[str, Encoded], query: int, gathered: Gat
 
 
 def _scale(fusion: Fusion, lens: str, encoded: Encoded, query: int) -> float:
-    """What makes MaxSim, a sum over the query's tokens, their mean."""
+    """What makes MaxSim, a sum over the query's tokens, their mean; tokens that have weights count by them."""
     if not fusion.per_token or lens != "multi" or encoded.multi is None:
         return 1.0
-    return 1 / max(1, int(np.diff(encoded.multi.offsets)[query]))
+    return 1 / (float(encoded.multi.sizes()[query]) or 1.0)
 
 
 def _hits(snapshot: Snapshot, answers: Sequence[Answer]) -> list[list[Hit]]:
