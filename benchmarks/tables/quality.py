@@ -29,7 +29,7 @@ def by_dataset(measure: str) -> str:
     datasets = [name for name in AVERAGED if name in present] + [name for name in present if name not in AVERAGED]
     whole = [name for name in AVERAGED if name in present] == list(AVERAGED)
     lines = []
-    for system in dict.fromkeys(system for _, system in found):
+    for system in dict.fromkeys(system for name in datasets for dataset, system in found if dataset == name):
         values = {name: found[name, system][measure] for name in datasets if (name, system) in found}
         cells = [f"{values[name]:.3f}" if name in values else "" for name in datasets]
         if whole:

@@ -68,7 +68,7 @@ KINDS: dict[str, dict[str, Any]] = {
     },
     "few": {"heads": ["dense"], "objectives": [{"kind": "info_nce"}], "data": {"limit": 12}},
     "separate": {"heads": ["dense"], "towers": "separate", "objectives": [{"kind": "info_nce"}]},
-    "retromae": {"heads": ["dense"], "objectives": [], "retromae": {"decoder_learning_rate": 1e-3}},
+    "retromae": {"heads": ["dense"], "objectives": [], "retromae": {}},
 }
 
 

@@ -147,14 +147,10 @@ class RunPart(Part):
 
 
 class RetroMae(Part):
-    """Pre-training instead of objectives: see `retromae.py`.
-
-    The decoder knows nothing when it begins, so it should learn much faster than an encoder that knows its language.
-    """
+    """Pre-training instead of objectives: see `retromae.py`."""
 
     encoder_mask: float = Field(default=0.3, gt=0, lt=1)
     decoder_mask: float = Field(default=0.5, gt=0, lt=1)
-    decoder_learning_rate: Rate | None = None  # that of the run if nothing is said
 
 
 class Recipe(Part):

@@ -267,8 +267,6 @@ def _arguments(recipe: Recipe, folder: Path, primary: str, measure_first: bool) 
     given = run.head_learning_rate or {}
     by_head = given if isinstance(given, dict) else {head: given for head in recipe.model.heads if head != "dense"}
     rates = {rf"{head}\.(linear|norm|weigh|transform|bias)\b": rate for head, rate in by_head.items()}
-    if recipe.retromae is not None and recipe.retromae.decoder_learning_rate is not None:
-        rates[r"^(decoder|words)\."] = recipe.retromae.decoder_learning_rate
     return SentenceTransformerTrainingArguments(
         output_dir=str(folder),
         max_steps=run.steps,
