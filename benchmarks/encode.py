@@ -4,7 +4,7 @@
 
 `--model` is the checkpoint as sentence-transformers saves it. `--int8` is the model folder made of it (the bundled model if
 nothing is said); `--float32` one made with `trilens export --precision float32`, which is made where it is not given (this
-needs `pip install trilens[export]`). The same texts, the same number of threads, processes in turns; titles and texts of a
+needs `pip install trilens[export]`). The same texts, cut at the same length, the same number of threads, processes in turns; titles and texts of a
 judged collection, so that nDCG@10 of the dense vectors, searched exactly, stands beside the speed. The loss is against torch.
 """
 
@@ -40,6 +40,7 @@ class Entry:
     precision: str
     model: str
     heads: tuple[str, ...]
+    max_tokens: int
 
 
 def entries(options: argparse.Namespace) -> list[Entry]:
@@ -49,10 +50,10 @@ def entries(options: argparse.Namespace) -> list[Entry]:
         if folder is not None:
             config = ModelFolder.open(folder).config
             both = (("dense",), tuple(config.heads))
-            found += [Entry("trilens", config.precision, str(folder), heads) for heads in both]
+            found += [Entry("trilens", config.precision, str(folder), heads, config.max_doc_tokens) for heads in both]
     with taking_part("encode", TORCH):
         python_for(TORCH)
-        found.append(Entry(TORCH, "float32", options.model, ("dense",)))
+        found.append(Entry(TORCH, "float32", options.model, ("dense",), found[0].max_tokens))
     return found
 
 
@@ -82,6 +83,8 @@ def measure(entry: Entry, task: Task, texts: Path, threads: int) -> dict[str, An
         str(threads),
         "--heads",
         *entry.heads,
+        "--max-tokens",
+        str(entry.max_tokens),
     ]
     (found,) = ask(python_for(entry.system), "encoding", arguments, threads)
     scores = np.load(texts / "queries.npy") @ np.load(texts / "docs.npy").T
