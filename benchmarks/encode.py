@@ -4,8 +4,9 @@
 
 `--model` is the checkpoint as sentence-transformers saves it. `--int8` is the model folder made of it (the bundled model if
 nothing is said); `--float32` one made with `trilens export --precision float32`, which is made where it is not given (this
-needs `pip install trilens[export]`). The same texts, cut at the same length, the same number of threads, processes in turns; titles and texts of a
-judged collection, so that nDCG@10 of the dense vectors, searched exactly, stands beside the speed. The loss is against torch.
+needs `pip install trilens[export]`). The same texts, cut at the same length, the same number of threads, processes in turns;
+titles and texts of a judged collection, so that nDCG@10 of the dense vectors, searched exactly, stands beside the speed. The
+loss is against torch.
 """
 
 import argparse
