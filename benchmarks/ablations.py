@@ -111,10 +111,12 @@ def m3(texts: Texts) -> Variants:
     """Heads alone and together."""
     assert texts.docs.dense and texts.queries.dense and texts.docs.lexical and texts.queries.lexical
     assert texts.docs.multi and texts.queries.multi
+    asked = texts.queries.multi.sizes()
+    asked[asked == 0] = 1  # a query without tokens
     by_head = {
         "dense": texts.queries.dense.vectors @ texts.docs.dense.vectors.T,
         "lexical": dots(texts.queries.lexical, texts.docs.lexical),
-        "multi": maxsim(texts.queries.multi, texts.docs.multi) / texts.queries.multi.sizes()[:, None],
+        "multi": maxsim(texts.queries.multi, texts.docs.multi) / asked[:, None],
     }
     for name, weights in COMBINED.items():
         yield "M3", name, sum_of(weights, by_head)

@@ -4,7 +4,7 @@
 
 `--questions` is what `mini_data.py` wrote. Its first questions are asked in sentences (SQuAD, MedQuAD) and are what the head is
 fitted to; with the titles that come after them it did worse on dev questions. Needs `pip install 'trilens[train]'`, and takes
-five minutes on two cores.
+six minutes on one core.
 """
 
 import argparse

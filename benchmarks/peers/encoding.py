@@ -1,6 +1,6 @@
 """trilens and sentence-transformers as encoders: the same texts, so many threads; vectors and seconds.
 
-    python -m benchmarks.peers.encoding SYSTEM --texts FOLDER --model MODEL --threads N [--heads dense …]
+    python -m benchmarks.peers.encoding SYSTEM --texts FOLDER --model MODEL --threads N --max-tokens N [--heads dense …]
 
 Run from the root of the repository by the Python of the environment that the system is installed in. The folder holds
 `docs.jsonl` and `queries.jsonl`, a JSON string to a line. Writes the dense vectors beside them and prints one JSON line.
@@ -70,7 +70,7 @@ def main() -> None:
     parser.add_argument("--model", required=True)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--heads", nargs="+", default=["dense"])
-    parser.add_argument("--max-tokens", type=int, default=512, help="of a text, for sentence-transformers")
+    parser.add_argument("--max-tokens", type=int, required=True, help="of a text, for sentence-transformers")
     options = parser.parse_args()
     encode = SYSTEMS[options.system](options)
     docs, queries = read_texts(options.texts / "docs.jsonl"), read_texts(options.texts / "queries.jsonl")

@@ -218,7 +218,7 @@ def _scale(fusion: Fusion, lens: str, encoded: Encoded, query: int) -> float:
     """What makes MaxSim, a sum over the query's tokens, their mean; tokens that have weights count by them."""
     if not fusion.per_token or lens != "multi" or encoded.multi is None:
         return 1.0
-    return 1 / (float(encoded.multi.sizes()[query]) or 1.0)
+    return 1 / (float(encoded.multi.take(np.array([query])).sizes()[0]) or 1.0)
 
 
 def _hits(snapshot: Snapshot, answers: Sequence[Answer]) -> list[list[Hit]]:
