@@ -11,6 +11,7 @@ import argparse
 import json
 from pathlib import Path
 
+from trilens.errors import TrilensError
 from trilens.train.data.passages import joined_text
 from trilens.train.fitting import fit_matches
 from trilens.train.model import load_model
@@ -30,10 +31,15 @@ def main() -> None:
             rows = [json.loads(line) for line in lines]
         found = [(row["question"], row["positive_ctxs"][0]) for row in rows]
         pairs = [(question, joined_text(passage["title"], passage["text"])) for question, passage in found]
+        if not pairs:
+            raise ValueError("no line in it")
     except (OSError, ValueError, LookupError, TypeError) as error:
         parser.error(f"--questions is {options.questions} ({error!r}); expected the questions.jsonl that mini_data.py wrote")
     passages = [passage for _, passage in pairs]
-    model = load_model(options.model)
+    try:
+        model = load_model(options.model)
+    except TrilensError as error:
+        parser.error(str(error))
     fit_matches(model, pairs[:MATCHED], passages[:: max(1, len(passages) // OTHERS)])
     model.save_pretrained(str(options.to), create_model_card=False)
 
