@@ -14,6 +14,7 @@ from ..bundled import with_multi
 
 ALL = np.ones((2, 3), np.bool_)
 NO_FLOOR = np.full(2, -np.inf, np.float32)
+ALIKE = np.ones(2, np.float32)
 SIMILARITIES = np.array([[0.1, 0.9, 0.3], [0.5, 0.2, 0.4]], np.float32)
 TEXTS = {
     "cats": "The cat sat on the mat and slept through the afternoon.",
@@ -34,7 +35,7 @@ def collection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Collection]
 
 
 def test_parts_by_hand() -> None:
-    found = Alignment(["a", "b"], ["x", "y", "z"], SIMILARITIES, ALL, NO_FLOOR)
+    found = Alignment(["a", "b"], ["x", "y", "z"], SIMILARITIES, ALL, NO_FLOOR, ALIKE)
     assert found.winners.tolist() == [1, 0]
     assert found.parts.tolist() == pytest.approx([0.9, 0.5])
     assert found.score == pytest.approx(1.4)
@@ -44,7 +45,7 @@ def test_parts_by_hand() -> None:
 def test_imputed_parts_by_hand() -> None:
     """The first token retrieved only z (0.3), below its floor; the second retrieved nothing at all."""
     retrieved = np.array([[False, False, True], [False, False, False]])
-    found = Alignment(["a", "b"], ["x", "y", "z"], SIMILARITIES, retrieved, np.array([0.35, 0.25], np.float32))
+    found = Alignment(["a", "b"], ["x", "y", "z"], SIMILARITIES, retrieved, np.array([0.35, 0.25], np.float32), ALIKE)
     assert found.winners.tolist() == [-1, -1]
     assert found.imputed.all()
     assert found.parts.tolist() == pytest.approx([0.35, 0.25])
@@ -58,6 +59,17 @@ def test_parts_sum_to_the_score(collection: Collection, params: MultiParams | No
             assert found is not None
             assert found.score == pytest.approx(hit.score, abs=1e-4)
             assert float(found.parts.sum()) == pytest.approx(found.score, abs=1e-6)
+
+
+def test_rare_tokens_of_the_query_weigh_more(collection: Collection) -> None:
+    """What a part says that it is made of is what it is: a weight, and a similarity of vectors of length 1."""
+    parts = {part.label: part for part in collection.explain("the sleeping cat", "cats", "multi").parts if part.kind == "pair"}
+    for part in parts.values():
+        weight, similarity = part.facts["query_weight"], part.facts["similarity"]
+        assert isinstance(weight, float) and isinstance(similarity, float)
+        assert part.score == pytest.approx(weight * similarity)
+        assert similarity <= 1.01
+    assert parts["cat"].facts["query_weight"] > parts["the"].facts["query_weight"]  # type: ignore[operator]
 
 
 def test_tokens_are_words_of_the_texts(collection: Collection) -> None:

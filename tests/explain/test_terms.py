@@ -73,8 +73,8 @@ def test_inflections_are_one_lexical_term(collection: Collection) -> None:
     spans = {
         part.label: (part.query_span, [found.passage.text[start:end] for start, end in part.doc_spans]) for part in found.parts
     }
-    assert spans["engine"] == ((0, 7), ["engine"])
-    assert spans["repair"] == ((12, 19), ["repaired"])
+    assert spans["engines"] == ((0, 7), ["engine"])
+    assert spans["repairs"] == ((12, 19), ["repaired"])
     assert all(part.kind == "own" for part in found.parts if part.kind != "rest")
 
 

@@ -155,6 +155,14 @@ def test_a_command_that_is_not_understood_is_2(arguments: list[str], trilens: Tr
     assert trilens(*arguments).code == 2
 
 
+def test_an_option_given_twice_is_refused(tmp_path: Path, corpus: Path, trilens: Trilens) -> None:
+    """The first value would be dropped without a word."""
+    outcome = trilens("index", corpus, "--to", tmp_path / "c", "--lens", "bm25", "--lens", "dense")
+    assert outcome.code == 2
+    assert "--lens was given 2 times; expected it once: --lens NAME[,NAME]" in outcome.err
+    assert not (tmp_path / "c").exists()
+
+
 @pytest.mark.parametrize(
     "command",
     [

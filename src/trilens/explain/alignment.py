@@ -27,7 +27,8 @@ class Alignment:
     """One query against one row. `similarities` is (query tokens, document tokens), from the vectors as the index holds them.
 
     `retrieved`, of the same shape, marks the tokens that the search scored: all of them, unless it imputes. A query token
-    none of whose retrieved tokens reaches its `floor` counts with that floor (-inf where nothing is imputed).
+    none of whose retrieved tokens reaches its `floor` counts with that floor (-inf where nothing is imputed). `weights`, the
+    lengths of the query's vectors, are what its tokens count for; they are in the similarities already.
     """
 
     query_tokens: list[str]
@@ -35,6 +36,7 @@ class Alignment:
     similarities: Floats
     retrieved: NDArray[np.bool_]
     floors: Floats
+    weights: Floats
     query_spans: list[Span | None] = field(default_factory=list)
     doc_spans: list[Span | None] = field(default_factory=list)
 
@@ -77,7 +79,8 @@ def explain_alignment(subject: Subject) -> Explanation:
     if found is None or subject.score is None:
         return Explanation(*told, 0.0, [], approximate=False, passage=subject.passage)
     parts = []
-    for number, (winner, score) in enumerate(zip(found.winners.tolist(), found.parts.tolist(), strict=True)):
+    each = zip(found.winners.tolist(), found.parts.tolist(), found.weights.tolist(), strict=True)
+    for number, (winner, score, weight) in enumerate(each):
         span = None if winner < 0 else found.doc_spans[winner]
         parts.append(
             Part(
@@ -87,6 +90,7 @@ def explain_alignment(subject: Subject) -> Explanation:
                 target=None if winner < 0 else found.doc_tokens[winner],
                 query_span=found.query_spans[number],
                 doc_spans=(span,) if span else (),
+                facts={"query_weight": weight, "similarity": score / weight if weight else 0.0},
             )
         )
     matrix = Matrix(found.query_tokens, found.doc_tokens, found.similarities, found.query_spans, found.doc_spans)
@@ -132,7 +136,7 @@ def align(
         look = searcher.look(query, params)
         floors = searcher.imputed(look, params)
         similarities, retrieved = searcher.compare(look, row)
-    return Alignment(*words, similarities, retrieved, floors, *spans)
+    return Alignment(*words, similarities, retrieved, floors, np.linalg.norm(query, axis=1), *spans)
 
 
 def _spans(tokens: ReadTokens) -> list[Span | None]:

@@ -94,7 +94,7 @@ def _draw_matrix(figure: Any, axes: Any, matrix: Matrix) -> None:
     image = axes.imshow(matrix.values, aspect="auto", cmap="Blues")
     axes.set_yticks(range(len(matrix.query_tokens)), [plain(token) for token in matrix.query_tokens])
     axes.set_xticks(range(len(matrix.doc_tokens)), [plain(token) for token in matrix.doc_tokens], rotation=90, fontsize=7)
-    figure.colorbar(image, ax=axes, label="similarity")
+    figure.colorbar(image, ax=axes, label="similarity × weight")
 
 
 def _part_colour(part: Part) -> str:

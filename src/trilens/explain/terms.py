@@ -68,7 +68,10 @@ def _read(subject: Subject, searcher: SparseSearcher | GivenSearcher, terms: lis
         return searcher.words(terms), Held({}, all=True), Held({}, all=True)
     model = subject.lenses.model.encoder
     if searcher.field == "lexical":
-        return model.token_texts(terms), *_both_held(subject, model.lexical_terms)
+        # A term is named after the first token of its stem; shown is the form that the query has.
+        asked = model.read_tokens(subject.query, "query").ids
+        forms = dict(zip(model.lexical_terms(asked).tolist(), asked.tolist(), strict=True))
+        return model.token_texts([forms.get(term, term) for term in terms]), *_both_held(subject, model.lexical_terms)
     shift = model.folder.config.sparse.shift if model.folder.config.sparse else 0
     return model.term_texts(terms), *_both_held(subject, lambda ids: ids - shift)
 

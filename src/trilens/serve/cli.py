@@ -5,9 +5,12 @@ Exit codes: 0 done, 1 it could not be done (one line says why), 2 the command wa
 
 import os
 import sys
-from typing import Annotated
+from collections import Counter
+from collections.abc import Callable
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand, TyperOption
 
 from trilens import __version__
 from trilens.errors import TrilensError
@@ -36,26 +39,45 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command()(indexing.index)
-app.command()(searching.search)
-app.command()(collections.delete)
-app.command()(collections.get)
-app.command()(collections.info)
-app.command()(collections.check)
-app.command()(collections.optimize)
-app.command("eval")(evaluating.evaluate_command)
-app.command("compare")(comparing.compare_command)
-app.command("tune")(tuning.tune_command)
-app.command("align")(tokens.align_command)
-app.command("analyse")(tokens.analyse_command)
-app.command("disentangle")(words.disentangle_command)
-app.command("explain")(explaining.explain_command)
-app.command()(serving.serve)
-app.command("mine")(mining.mine_command)
-app.command("train")(training.train_command)
-app.command("export")(exporting.export_command)
-app.command("models")(models.models_command)
-app.command()(demo.demo)
+COMMANDS: dict[str, Callable[..., None]] = {
+    "index": indexing.index,
+    "search": searching.search,
+    "delete": collections.delete,
+    "get": collections.get,
+    "info": collections.info,
+    "check": collections.check,
+    "optimize": collections.optimize,
+    "eval": evaluating.evaluate_command,
+    "compare": comparing.compare_command,
+    "tune": tuning.tune_command,
+    "align": tokens.align_command,
+    "analyse": tokens.analyse_command,
+    "disentangle": words.disentangle_command,
+    "explain": explaining.explain_command,
+    "serve": serving.serve,
+    "mine": mining.mine_command,
+    "train": training.train_command,
+    "export": exporting.export_command,
+    "models": models.models_command,
+    "demo": demo.demo,
+}
+
+
+class Command(TyperCommand):
+    """A command that refuses an option given twice where one value counts: the first would be dropped without a word."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Count the options, then go on as usual."""
+        _, _, given = self.make_parser(ctx).parse_args(args=list(args))
+        for option, times in Counter(given).items():
+            if isinstance(option, TyperOption) and times > 1 and not (option.multiple or option.is_flag):
+                name = option.opts[0]
+                ctx.fail(f"{name} was given {times} times; expected it once: {name} {option.metavar or 'VALUE'}")
+        return super().parse_args(ctx, args)
+
+
+for name, command in COMMANDS.items():
+    app.command(name, cls=Command)(command)
 
 
 def _version(wanted: bool) -> None:

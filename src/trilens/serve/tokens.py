@@ -1,5 +1,6 @@
 """Commands that look into the multi lens: align and analyse."""
 
+from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Annotated, Any
 
@@ -89,9 +90,10 @@ def _to_json(query: str, doc_id: str, found: Alignment) -> dict[str, Any]:
                 "query_token": token,
                 "doc_token": None if winner < 0 else found.doc_tokens[winner],
                 "place": winner,
+                "query_weight": weight,
                 "score": part,
             }
-            for token, winner, part in zip(found.query_tokens, found.winners.tolist(), found.parts.tolist(), strict=True)
+            for token, winner, weight, part in _parts(found)
         ],
         "query_tokens": found.query_tokens,
         "doc_tokens": found.doc_tokens,
@@ -101,8 +103,14 @@ def _to_json(query: str, doc_id: str, found: Alignment) -> dict[str, Any]:
 
 def _print(found: Alignment) -> None:
     table = Table("query token", "document token", show_footer=True)
+    table.add_column("weight", justify="right")
     table.add_column("score", justify="right", footer=f"{found.score:.4f}")
-    for token, winner, part in zip(found.query_tokens, found.winners.tolist(), found.parts.tolist(), strict=True):
+    for token, winner, weight, part in _parts(found):
         matched = Text("imputed", style="dim") if winner < 0 else Text(printable(found.doc_tokens[winner]))
-        table.add_row(Text(printable(token)), matched, f"{part:.4f}")
+        table.add_row(Text(printable(token)), matched, f"{weight:.2f}", f"{part:.4f}")
     out().print(table)
+
+
+def _parts(found: Alignment) -> Iterator[tuple[str, int, float, float]]:
+    """Each token of the query, the place of the document's token that it was matched with, its weight and what it gives."""
+    return zip(found.query_tokens, found.winners.tolist(), found.weights.tolist(), found.parts.tolist(), strict=True)

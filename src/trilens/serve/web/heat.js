@@ -39,6 +39,7 @@ function paintCells(canvas, scale, { query_tokens: queryTokens, doc_tokens: docT
   const short = (text) => (text.length > 12 ? `${text.slice(0, 11)}…` : text);
   const text = style.color;
   const colour = style.getPropertyValue("--lens").trim();
+  const most = Math.max(1e-9, ...values.map((line) => Math.max(...line))); // rare tokens of the query count for more than 1
   values.forEach((line, row) => {
     const best = line.indexOf(Math.max(...line));
     const y = LABEL + row * CELL;
@@ -48,7 +49,7 @@ function paintCells(canvas, scale, { query_tokens: queryTokens, doc_tokens: docT
     context.fillText(short(queryTokens[row]), LABEL - 6, y + CELL / 2);
     context.fillStyle = colour;
     line.forEach((value, column) => {
-      context.globalAlpha = Math.max(0.03, Math.min(1, value)) ** 1.6;
+      context.globalAlpha = Math.max(0.03, value / most) ** 1.6;
       context.fillRect(LABEL + column * CELL, y, CELL - 1, CELL - 1);
     });
     context.globalAlpha = 1;

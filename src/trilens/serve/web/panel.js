@@ -101,13 +101,18 @@ function bars(one) {
   return el("div", {}, list(parts.slice(0, FIRST_PARTS)), el("details", {}, el("summary", {}, `${parts.length - FIRST_PARTS} more parts`), list(parts.slice(FIRST_PARTS))));
 }
 
+/** The numbers that a part was made of, as one line. */
+function madeOf({ facts }) {
+  return Object.entries(facts).map(([name, value]) => `${name.replaceAll("_", " ")} ${typeof value === "number" ? number(value) : (value ?? "–")}`).join(", ");
+}
+
 function bar(part, most) {
   const target = part.target && part.target !== part.label ? [el("span", { class: "arrow", "aria-hidden": "true" }, " → "), part.target] : null;
   const fill = el("span", { class: `fill ${part.score < 0 ? "against" : ""}`, style: { width: `${(100 * Math.abs(part.score)) / most}%` } });
   const kind = part.kind === "lens" || part.kind === "own" || part.kind === "pair" || part.kind === "token" ? null : el("small", {}, KINDS[part.kind] ?? part.kind);
   return el(
     "li",
-    { class: part.kind === "lens" ? lensClass(part.label) : `kind-${part.kind}` },
+    { class: part.kind === "lens" ? lensClass(part.label) : `kind-${part.kind}`, title: madeOf(part) },
     el("span", { class: "name" }, el("span", {}, part.label, target), kind),
     el("span", { class: "track" }, fill),
     el("span", { class: "value" }, number(part.score)),
