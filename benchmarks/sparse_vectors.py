@@ -7,9 +7,11 @@ Writes `docs-00000.npz` … and `queries.npz` with the arrays indptr, terms, wei
 """
 
 import argparse
+import json
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -30,6 +32,16 @@ def save(sparse: Sparse, file: Path) -> None:
     part.replace(file)
 
 
+def require_same(file: Path, made_of: dict[str, Any]) -> None:
+    """Vectors of another model or of other texts are not continued."""
+    if file.exists() and json.loads(file.read_text(encoding="utf-8")) != made_of:
+        sys.exit(
+            f"error: {file.parent} has vectors of another model or other texts, see {file.name} there; "
+            "remove the folder, or give another one"
+        )
+    file.write_text(json.dumps(made_of), encoding="utf-8")
+
+
 def main() -> None:
     """Encode what is not there yet."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -42,6 +54,9 @@ def main() -> None:
     task = read_task(options.corpus)
     encoder = OnnxEncoder(resolve_model(DEFAULT_MODEL), threads=options.threads, heads=["sparse"])
     options.to.mkdir(parents=True, exist_ok=True)
+    require_same(
+        options.to / "made-of.json", {"model": encoder.fingerprint, "data": task.data, "characters": options.characters}
+    )
     if not (options.to / "queries.npz").exists():
         queries = encoder.encode_queries(task.queries[: options.queries]).sparse
         assert queries is not None
