@@ -7,7 +7,7 @@ import pytest
 from trilens.collection import Collection
 from trilens.encode.encoder import Encoded
 from trilens.index.bm25 import Bm25Lens
-from trilens.search.ranking import Ranked, rank_documents
+from trilens.search.ranking import Ranked, best_documents
 from trilens.text.document import Document
 
 FILLER = "grey stone wall"
@@ -38,7 +38,7 @@ def encode(*queries: str) -> Encoded:
 
 
 def rank(collection: Collection, query: str, k: int, where: dict[str, str] | None = None) -> list[Ranked]:
-    (ranked,) = rank_documents(collection.snapshot, "bm25", encode(query), k, where)
+    (ranked,) = best_documents(collection.snapshot, "bm25", encode(query), k, where).ranked(collection.snapshot)
     return ranked
 
 
@@ -72,7 +72,9 @@ def test_a_filter_excludes(collection: Collection) -> None:
 
 
 def test_every_query_has_its_own_ranking(collection: Collection) -> None:
-    together = rank_documents(collection.snapshot, "bm25", encode("apple", "stone", "nothing", "grows"), 2)
+    together = best_documents(collection.snapshot, "bm25", encode("apple", "stone", "nothing", "grows"), 2).ranked(
+        collection.snapshot
+    )
     assert together == [rank(collection, query, 2) for query in ("apple", "stone", "nothing", "grows")]
     assert [len(ranked) for ranked in together] == [2, 2, 0, 1]
 

@@ -22,7 +22,7 @@ from trilens.represent import Sparse
 from trilens.represent.counts import Counts
 from trilens.represent.ragged import offsets_of
 from trilens.represent.vocabulary import Vocabulary
-from trilens.search.ranking import Ranked, rank_documents
+from trilens.search.ranking import Ranked, best_documents
 from trilens.store.lenses import Lenses
 from trilens.store.snapshot import Snapshot
 
@@ -93,7 +93,7 @@ def expand_queries(
     expanded, told = dict(encoded), {}
     for name in chosen:
         settings = (params or {}).get(name)
-        best = rank_documents(snapshot, name, encoded[name], feedback.docs, where, params=settings)
+        best = best_documents(snapshot, name, encoded[name], feedback.docs, where, params=settings).ranked(snapshot)
         if name == "bm25":
             expanded[name], told[name] = _expand_counts(snapshot, lenses, encoded[name], best, feedback)
         else:

@@ -57,19 +57,6 @@ class Best:
         return [[one for one in map(Ranked, *lines) if one.row >= 0] for lines in zip(*columns, strict=True)]
 
 
-def rank_documents(
-    snapshot: Snapshot,
-    lens: str,
-    queries: Encoded,
-    k: int,
-    where: Mapping[str, Any] | None = None,
-    exact: bool = False,
-    params: Any | None = None,
-) -> list[list[Ranked]]:
-    """The best k documents of each query, as lists; see `best_documents`."""
-    return best_documents(snapshot, lens, queries, k, where, exact, params).ranked(snapshot)
-
-
 def best_documents(
     snapshot: Snapshot,
     lens: str,

@@ -138,9 +138,7 @@ class Snapshot:
     def places(self, rows: NDArray[np.int64]) -> Places:
         """The passages at the given rows."""
         found = Places(*(np.zeros(rows.shape, np.int64) for _ in range(3)))
-        for i, segment in enumerate(self.segments):
-            here = (rows >= self._first_rows[i]) & (rows < self._first_rows[i + 1])
-            at = rows[here] - self._first_rows[i]
+        for segment, here, at in self._by_segment(rows):
             found.keys[here] = segment.rows.keys[at]
             found.starts[here], found.ends[here] = segment.rows.starts[at], segment.rows.ends[at]
         return found
@@ -148,10 +146,15 @@ class Snapshot:
     def keys_of(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """The documents of rows; 0, which is no document, where a row is -1."""
         keys = np.zeros(rows.shape, np.int64)
-        for i, segment in enumerate(self.segments):
-            here = (rows >= self._first_rows[i]) & (rows < self._first_rows[i + 1])
-            keys[here] = segment.rows.keys[rows[here] - self._first_rows[i]]
+        for segment, here, at in self._by_segment(rows):
+            keys[here] = segment.rows.keys[at]
         return keys
+
+    def _by_segment(self, rows: NDArray[np.int64]) -> Iterator[tuple[Segment, Mask, NDArray[np.int64]]]:
+        """Each segment with which of the rows are its own, and where they are in it."""
+        for first, last, segment in zip(self._first_rows[:-1], self._first_rows[1:], self.segments, strict=True):
+            here = (rows >= first) & (rows < last)
+            yield segment, here, rows[here] - first
 
     def rows_of(self, keys: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """All rows of the documents with these keys, segment by segment, and for each of them the place of its key."""
