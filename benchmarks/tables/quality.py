@@ -1,6 +1,6 @@
 """How good the answers are: every lens and fusion on the judged collections, and what parts of a lens are worth."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from statistics import mean
 
 from benchmarks.record import rows
@@ -25,19 +25,24 @@ def recall() -> str:
 def by_dataset(measure: str) -> str:
     """Systems by collections, and what the bundled model's dense vectors were made of."""
     found = of_bundled() | {(row["dataset"], f"dense of {row['model']}, float32 by torch"): row for row in rows("reference")}
+    return systems_by_datasets(measure, {key: row[measure] for key, row in found.items()}, ".3f")
+
+
+def systems_by_datasets(title: str, found: Mapping[tuple[str, str], float], style: str) -> str:
+    """A line for each system, a column for each collection, and the mean of those that are averaged, if all are there."""
     present = dict.fromkeys(dataset for dataset, _ in found)
     datasets = [name for name in AVERAGED if name in present] + [name for name in present if name not in AVERAGED]
     whole = [name for name in AVERAGED if name in present] == list(AVERAGED)
     lines = []
     for system in dict.fromkeys(system for name in datasets for dataset, system in found if dataset == name):
-        values = {name: found[name, system][measure] for name in datasets if (name, system) in found}
-        cells = [f"{values[name]:.3f}" if name in values else "" for name in datasets]
+        values = {name: found[name, system] for name in datasets if (name, system) in found}
+        cells = [format(values[name], style) if name in values else "" for name in datasets]
         if whole:
             averaged = [values[name] for name in AVERAGED if name in values]
-            cells.insert(len(AVERAGED), f"{mean(averaged):.3f}" if len(averaged) == len(AVERAGED) else "")
+            cells.insert(len(AVERAGED), format(mean(averaged), style) if len(averaged) == len(AVERAGED) else "")
         lines.append([system, *cells])
     header = [*datasets[: len(AVERAGED)], "mean", *datasets[len(AVERAGED) :]] if whole else datasets
-    return markdown([measure, *header], lines)
+    return markdown([title, *header], lines)
 
 
 def of_bundled() -> dict[tuple[str, str], Row]:
@@ -57,12 +62,8 @@ def precision() -> str:
     """What 8 bits cost: nDCG@10 of the bundled model minus that of the same weights in float32."""
     bundled = of_bundled()
     exact = {(row["dataset"], row["system"]): row for row in rows("quality") if row.get("precision") == "float32"}
-    datasets = list(dict.fromkeys(dataset for dataset, _ in exact))
-    both = {key: f"{bundled[key]['nDCG@10'] - exact[key]['nDCG@10']:+.4f}" for key in exact if key in bundled}
-    lines = [
-        [system, *(both.get((name, system), "") for name in datasets)] for system in dict.fromkeys(system for _, system in both)
-    ]
-    return markdown(["nDCG@10, 8 bits − float32", *datasets], lines)
+    both = {key: bundled[key]["nDCG@10"] - exact[key]["nDCG@10"] for key in exact if key in bundled}
+    return systems_by_datasets("nDCG@10, 8 bits − float32", both, "+.4f")
 
 
 def significance() -> str:

@@ -32,5 +32,5 @@ def recompute_layers(model: SentenceTransformer, on: bool = True) -> None:
         encoder: Any = stack.backbone.model
         if on:
             encoder.gradient_checkpointing_enable({"use_reentrant": False})
-        else:
+        elif encoder.is_gradient_checkpointing:
             encoder.gradient_checkpointing_disable()
