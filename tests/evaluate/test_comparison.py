@@ -68,6 +68,16 @@ def test_queries_without_judgements_are_told_and_change_nothing() -> None:
     assert notes(found) == ["more has 1 query (other) without judgements; they cannot count"]
 
 
+def test_queries_without_a_relevant_document_are_told() -> None:
+    qrels = {"q1": {"a": 1}, "q2": {"a": 0}}
+    runs = {"one": {"q1": {"a": 1.0}, "q2": {"a": 1.0}}, "two": {"q1": {"b": 1.0}, "q2": {"b": 1.0}}}
+    found = compare(runs, qrels, ["nDCG@10"])
+    assert found.nothing_relevant == ["q2"]
+    assert any("without a relevant document" in note for note in notes(found))
+    with pytest.raises(BadInput, match="no document is judged relevant"):
+        compare(runs, {"q1": {"a": 0}, "q2": {"a": -1}}, ["nDCG@10"])
+
+
 def test_holm_is_over_all_pairs_and_measures() -> None:
     runs = {name: random_run(seed) for seed, name in enumerate("abc")}
     qrels = {f"q{n}": {f"d{m}": 1 for m in range(5)} for n in range(40)}

@@ -3,7 +3,7 @@
 import pytest
 
 from trilens.evaluate.comparison import compare
-from trilens.evaluate.examples import Finder, Why, ranking, with_reasons
+from trilens.evaluate.examples import Finder, Why, with_reasons
 from trilens.evaluate.runs import Run
 from trilens.explain.explanation import Explanation, Part, Passage
 
@@ -36,10 +36,6 @@ def test_a_win_is_over_all_others() -> None:
     assert [one.query_id for one in found.wins_of("first", ["second", "third"], 5)] == ["a"]
     assert [(one.query_id, one.loser) for one in found.wins_of("third", ["first", "second"], 5)] == [("c", "first")]
     assert found.wins_of("second", ["first", "third"], 5) == []
-
-
-def test_equal_scores_rank_as_in_trec_eval() -> None:
-    assert ranking({"a": 1.0, "c": 1.0, "b": 2.0}) == ["b", "c", "a"]
 
 
 def explanation(doc_id: str, **parts: float) -> Explanation:

@@ -35,7 +35,7 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
         ("q1 Q0 c 3 0.5", "a.trec:4: the line is 'q1 Q0 c 3 0.5', 5 columns; expected the six"),
         ("q1 Q0 a b 3 0.5 tag", "7 columns"),
         ("q1 Q0 c 3 high tag", "a.trec:4: the score is 'high'"),
-        ("q1 Q0 c 3 nan tag", "the score is 'nan'; expected a finite number"),
+        ("q1 Q0 c 3 nan tag", "the score is 'nan'; expected a number"),
         ("q1 Q0 c 3 inf tag", "the score is 'inf'"),
         ("q1 Q0 a 3 0.5 tag", "a.trec:4: query 'q1' has the document 'a' a second time"),
     ],
@@ -65,8 +65,15 @@ def test_a_run_has_six_columns_best_first(tmp_path: Path) -> None:
 
 
 def test_an_id_with_a_space_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match="no spaces"):
+    with pytest.raises(BadInput, match="expected ids without spaces"):
         write_trec({"q": {"a b": 1.0}}, tmp_path / "r.trec", "tag")
+    assert not list(tmp_path.iterdir())
+
+
+def test_runs_go_into_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(BadInput, match=r"runs cannot be written to .*file"):
+        write_trec({"q": {"a": 1.0}}, tmp_path / "file" / "r.trec", "tag")
 
 
 def test_scores_become_strictly_lower_and_stay_almost_what_they_were(tmp_path: Path) -> None:

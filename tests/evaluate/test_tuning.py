@@ -1,6 +1,7 @@
 """Weights from judged queries: what is found, what it is worth on others, and where it is kept."""
 
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -111,8 +112,21 @@ def test_a_collection_of_something_else(dataset: Path, tmp_path: Path) -> None:
     with Collection.create(tmp_path / "other", lenses=["bm25", "tokens"], threads=1) as other:
         other.add([Document("x", "word1 word2")])
         other.commit()
-        with pytest.raises(BadInput, match="no judged document"):
+        with pytest.raises(BadInput, match="none of the 12 relevant documents"):
             tune(other, Beir(dataset), "dev", ["bm25", "tokens"])
+
+
+def test_what_is_odd_about_the_queries_is_told(collection: Collection, dataset: Path, tmp_path: Path) -> None:
+    assert not tune(collection, Beir(dataset), "dev", ["bm25", "dense"], policies=["rrf"]).warnings
+    odd = shutil.copytree(dataset, tmp_path / "odd")
+    rows = [f"q{n}\td{n}\t{int(n > 8)}" for n in range(14)]
+    (odd / "qrels" / "dev.tsv").write_text("\n".join(rows) + "\n")
+    found = tune(collection, Beir(odd), "dev", ["bm25", "dense"], policies=["rrf"])
+    assert found.warnings[0].startswith("9 queries have no relevant document")
+    assert found.warnings[1].startswith("2 of the queries are in the split 'test' too")
+    (odd / "qrels" / "dev.tsv").write_text("\n".join(f"q{n}\td{n}\t0" for n in range(14)) + "\n")
+    with pytest.raises(BadInput, match="judges no document relevant"):
+        tune(collection, Beir(odd), "dev", ["bm25", "dense"])
 
 
 def test_weights_on_the_simplex() -> None:

@@ -46,7 +46,7 @@ def test_for_people_and_programs(data: Path, runs: tuple[Path, Path], trilens: T
     words = " ".join(shown.out.split())
     assert "good reaches nDCG@10 1.000 over 10 queries" in words
     assert "That lead is significant" in words
-    found = trilens("compare", *runs, "--dataset", data, "--measure", "RR", "--json").json
+    found = trilens("compare", *runs, "--dataset", data, "--measure", "RR", "--examples", 10, "--json").json
     [pair] = found["pairs"]
     assert (pair["first"], pair["second"], pair["difference"], pair["wins"]) == ("good", "bad", 0.5, 10)
     assert pair["p"] == pair["p_holm"] == 2 / 2**10
@@ -94,6 +94,26 @@ def test_judgements_from_a_trec_file(tmp_path: Path, runs: tuple[Path, Path], tr
     assert "note: b has 4 queries (q-eta, q-theta, q-iota, q-kappa) without judgements" in words
 
 
+def test_a_returned_document_that_is_not_in_the_collection(
+    data: Path, runs: tuple[Path, Path], tmp_path: Path, trilens: Trilens
+) -> None:
+    trilens("index", data / "corpus.jsonl", "--to", tmp_path / "c", "--lens", "bm25")
+    strange = write(tmp_path / "test.strange.trec", {name: ["elsewhere", name] for name in NAMES[:3]})
+    outcome = trilens("compare", runs[0], strange, "--dataset", data, "--collection", tmp_path / "c", "--examples", 10)
+    assert outcome.code == 0
+    assert "warning: q-alpha is not explained" in outcome.err and "has no document 'elsewhere'" in outcome.err
+
+
+def test_ranks_are_those_that_were_measured(data: Path, tmp_path: Path, runs: tuple[Path, Path], trilens: Trilens) -> None:
+    """Scores that differ beyond 32 bits are equal, and of equals the larger id comes first."""
+    (tmp_path / "test.near.trec").write_text("q-alpha Q0 alpha 1 5.00000001 x\nq-alpha Q0 beta 2 5.0 x\n")
+    found = trilens(
+        "compare", runs[0], tmp_path / "test.near.trec", "--dataset", data, "--measure", "RR", "--examples", 10, "--json"
+    ).json
+    shown = {example["query_id"]: (example["values"]["near"], example["ranks"]["near"]) for example in found["examples"]}
+    assert shown["q-alpha"] == (0.5, 2)
+
+
 def test_a_run_against_itself(data: Path, runs: tuple[Path, Path], trilens: Trilens) -> None:
     found = trilens("compare", runs[0], f"again={runs[0]}", "--dataset", data, "--json").json
     assert all((pair["p"], pair["p_holm"], pair["ties"]) == (1.0, 1.0, 10) for pair in found["pairs"])
@@ -133,7 +153,7 @@ def test_reasons_pages_and_pictures(tmp_path: Path, data: Path, runs: tuple[Path
         (["GOOD", "BAD", "--dataset", "DATA", "--collection", "nowhere"], "there is no collection at nowhere"),
         (["GOOD", "BAD", "--qrels", "QRELS", "--collection", "nowhere"], "expected --dataset FOLDER"),
         (["GOOD", "BAD", "--dataset", "DATA", "--png", "c.gif"], "expected .png"),
-        (["GOOD", "BAD", "--dataset", "DATA", "--html", "/nowhere/c.html"], "cannot be written"),
+        (["GOOD", "BAD", "--dataset", "DATA", "--html", "/nowhere/c.html"], "no folder /nowhere for c.html"),
     ],
 )
 def test_what_is_refused(arguments: list[str], says: str, data: Path, runs: tuple[Path, Path], trilens: Trilens) -> None:
@@ -175,11 +195,16 @@ def test_eval_of_several_folders(tmp_path: Path, data: Path, trilens: Trilens) -
         (["--variant", "smell"], "variant 'smell'"),
         (["--variant", "bm25"], "two runs would be called 'bm25'"),
         (["--report", "/nowhere/report.html"], "no folder /nowhere"),
+        (["--report", "."], "cannot be written; expected a file"),
+        (["--runs", "DATA/corpus.jsonl"], "runs cannot be written to"),
+        (["--measure", "ERR@10"], "some want query ids that are numbers"),
     ],
 )
 def test_what_eval_refuses(arguments: list[str], says: str, tmp_path: Path, data: Path, trilens: Trilens) -> None:
+    arguments = [argument.replace("DATA", str(data)) for argument in arguments]
     outcome = trilens("eval", data, "--lens", "bm25", "--to", tmp_path / "runs", *arguments)
     assert (outcome.code, outcome.out) == (1, "")
+    assert not (tmp_path / "runs").exists()
     assert says in outcome.err
 
 

@@ -216,6 +216,10 @@ def nothing_found(folder: Path) -> None:
     (folder / "queries.jsonl").write_text('{"_id": "q1", "text": "zebra"}\n{"_id": "q2", "text": "the of"}\n')
 
 
+def spaces_in_ids(folder: Path) -> None:
+    (folder / "qrels" / "test.tsv").write_text("q1\tmk dir\t1\n")
+
+
 def empty_corpus(folder: Path) -> None:
     (folder / "corpus.jsonl").write_text("")
 
@@ -232,6 +236,7 @@ def empty_corpus(folder: Path) -> None:
         (nothing_relevant, "judges no document relevant"),
         (nothing_found, "bm25 found nothing for any of the 2 queries"),
         (empty_corpus, "holds no record"),
+        (spaces_in_ids, "id 'mk dir' cannot be written to a TREC run"),
     ],
 )
 def test_data_that_cannot_be_measured_is_one_line(damage: Any, says: str, folder: Path, trilens: Trilens) -> None:
@@ -283,6 +288,8 @@ def test_what_is_odd_is_counted_and_told(
     assert outcome.json["results"][0]["R@100"] == pytest.approx(recall, abs=1e-6)
     assert outcome.json["results"][0]["nothing_found"] == (not count)
     assert says in one_line(trilens("eval", folder, "--lens", "bm25", "--strict"))
+    trilens("eval", folder, "--lens", "bm25", "--report", "report.html")
+    assert says.removeprefix("1 queries have no ") in Path("report.html").read_text()
 
 
 def test_queries_of_other_splits_are_not_odd(folder: Path, trilens: Trilens) -> None:

@@ -49,6 +49,12 @@ def test_the_header_is_optional_and_trec_lines_are_read(folder: Path, text: str)
         ("q1\td1\t1\tx\ty\n", "test.tsv:1: the line is"),
         ("q1\td1\t1\nq1\td1\t2\n", "test.tsv:2: 'q1' and 'd1' were judged 1 before and 2 here"),
         ("q1\td1\t1\n\0", "test.tsv:2 is binary"),
+        ("q1 0 d1 1.0\nq2 0 d1 1\n", "test.tsv:1: the line is"),
+        ("q1 0 d1\nq2 0 d1 1\n", "test.tsv:1: the line is"),
+        ("q1 0 1 1\nq1 0 8\n", "test.tsv:2: the line has 3 columns, those before it 4"),
+        ("q1\td1\t4000000000\n", "test.tsv:1: the line is .* of at most 1,000,000"),
+        ("q1\td1\t1_0\n", "test.tsv:1: the line is"),
+        ("q1\t\t1\n", "test.tsv:1: the line is"),
     ],
 )
 def test_bad_judgements_name_the_line(folder: Path, text: str, message: str) -> None:

@@ -87,6 +87,8 @@ def test_compressed_files_are_read(tmp_path: Path) -> None:
         ("q.csv", "who\t['a', open('x')]\n", "q.csv:1: the answers are"),
         ("q.txt", "<top><num> 1 </top>", "q.txt:1: the topic has no <title>"),
         ("q.txt", "<top><title> 1 </top>", "q.txt:1: the topic has no <num>"),
+        ("q.txt", "<top><num> 1 <title> a </top>\n<top><num> 2 <title> b", "q.txt:2: the topic that begins here has no end"),
+        ("q.txt", "<top><num> 1 <title> a\n<top><num> 2 <title> b </top>", "q.txt:1: the topic that begins here has no end"),
     ],
 )
 def test_bad_queries_are_told_with_their_place(name: str, text: str, says: str, tmp_path: Path) -> None:

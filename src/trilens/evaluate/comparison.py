@@ -63,7 +63,7 @@ class Comparison:
     """`values` are by run and measure, one for each of `queries`; the first measure is the one that verdicts are about.
 
     `absent` are judged queries that a run does not have, which count as zero; `unjudged` those of a run that nobody judged,
-    which cannot count. Both by run.
+    which cannot count. Both by run. `nothing_relevant` are queries for which nothing can be found; they count as zero.
     """
 
     queries: Sequence[str]
@@ -72,6 +72,7 @@ class Comparison:
     pairs: Sequence[Pair]
     absent: Mapping[str, Sequence[str]]
     unjudged: Mapping[str, Sequence[str]]
+    nothing_relevant: Sequence[str]
 
     @property
     def names(self) -> list[str]:
@@ -100,6 +101,7 @@ class Comparison:
         return {
             "queries": len(self.queries),
             "measures": list(self.measures),
+            "nothing_relevant": list(self.nothing_relevant),
             "runs": [
                 {
                     "run": name,
@@ -127,6 +129,7 @@ def compare(
         _pairs(values, [str(measure) for measure in require_judged(tested or measures)], seed),
         {name: [query for query in qrels if query not in run] for name, run in runs.items()},
         {name: [query for query in run if query not in qrels] for name, run in runs.items()},
+        [query for query, judged in qrels.items() if not _any_relevant(judged)],
     )
 
 
@@ -170,8 +173,14 @@ def _pairs(values: Mapping[str, Mapping[str, Values]], measures: Sequence[str], 
 def _require(runs: Mapping[str, Run], qrels: Qrels) -> None:
     if not qrels:
         raise BadInput("there are no judgements; expected some")
+    if not any(map(_any_relevant, qrels.values())):
+        raise BadInput("no document is judged relevant; expected grades above 0: nothing can be measured")
     for name, run in runs.items():
         if not any(query in qrels for query in run):
             raise BadInput(
                 f"run {name} has none of the {len(qrels)} judged queries; expected runs and judgements of one dataset"
             )
+
+
+def _any_relevant(judged: Mapping[str, int]) -> bool:
+    return any(grade > 0 for grade in judged.values())

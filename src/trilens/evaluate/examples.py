@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trilens.evaluate.comparison import Comparison
+from trilens.evaluate.measures import ranks as ranks_of
 from trilens.evaluate.runs import Run
 from trilens.evaluate.significance import TIE
 from trilens.explain.explanation import Explanation
@@ -122,7 +123,7 @@ class Finder:
         """None where a measure tells runs apart that have no relevant document to show."""
         query, measure = self.comparison.queries[place], self.comparison.measures[0]
         values = {name: float(self.comparison.values[name][measure][place]) for name in self.comparison.names}
-        rankings = {name: ranking(run.get(query, {})) for name, run in self.runs.items()}
+        rankings = {name: list(ranks_of(run.get(query, {}))) for name, run in self.runs.items()}
         relevant = {doc_id: grade for doc_id, grade in self.qrels[query].items() if grade > 0}
         shown = [doc_id for doc_id in rankings[winner] if doc_id in relevant]
         if not shown:
@@ -146,11 +147,6 @@ def with_reasons(example: Example, lenses: Mapping[str, Explain]) -> Example:
         rival = explain(example.query, example.rival) if example.rival else None
         whys.append(Why(lens, explain(example.query, example.doc_id), rival))
     return replace(example, whys=whys)
-
-
-def ranking(found: Mapping[str, float]) -> list[str]:
-    """Best first; equals as trec_eval puts them, the higher doc_id first."""
-    return sorted(found, key=lambda doc_id: (found[doc_id], doc_id), reverse=True)
 
 
 def _discount(rank: int | None) -> float:

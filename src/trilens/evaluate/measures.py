@@ -69,6 +69,13 @@ def choose_measures(names: Sequence[str], split: Split) -> list[Any]:
             raise BadInput(f"measure {measure} looks for answers, and the queries of {split.name!r} have none: choose another")
         if not isinstance(measure, Hit) and not split.qrels:
             raise BadInput(f"measure {measure} needs judgements, and {split.name!r} has answers alone: choose Hit@k")
+    # One query tells before any search whether a measure takes such ids.
+    query, judged = next(iter(split.qrels.items()), ("", {}))
+    per_query(
+        {query: dict.fromkeys(judged, 1.0)},
+        {query: judged},
+        [one for one in chosen if not isinstance(one, Hit)] if query else [],
+    )
     return chosen
 
 
@@ -93,8 +100,14 @@ def per_query(run: Run, qrels: Qrels, measures: Sequence[Any]) -> ByQuery:
     except CalledProcessError as error:  # a few measures are scripts of others, which do not take every id
         names = ", ".join(map(str, measures))
         raise BadInput(
-            f"{names} cannot be computed for these ids ({error}); expected measures that take any: nDCG, AP"
+            f"{names} cannot be computed for ids such as {next(iter(qrels))!r}: some want query ids that are numbers; "
+            "choose measures that take any, such as nDCG@10 and AP"
         ) from error
+    for measure in measures:
+        if lost := [query for query, found in ranked.items() if found and (str(measure), query) not in known]:
+            raise BadInput(
+                f"{measure} has no value for query {lost[0]!r}, which was judged and answered; choose another measure"
+            )
     return {str(measure): {query: float(known.get((str(measure), query), 0.0)) for query in qrels} for measure in measures}
 
 
@@ -116,6 +129,6 @@ def means(by_query: ByQuery, queries: Collection[str] | None = None) -> dict[str
 
 
 def ranks(found: Mapping[str, float]) -> dict[str, float]:
-    """Scores that are all different and order documents as trec_eval orders them."""
+    """Documents as trec_eval orders them, best first, with scores that are all different."""
     order = sorted(found, key=lambda doc_id: (np.float32(found[doc_id]), doc_id.encode()), reverse=True)
     return {doc_id: float(len(order) - rank) for rank, doc_id in enumerate(order)}

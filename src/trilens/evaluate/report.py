@@ -39,7 +39,10 @@ the loser preferred.</p></details>"""
 
 @dataclass(frozen=True, eq=False)
 class Evaluated:
-    """One judged collection: what was measured, compared and found worth showing. `bytes` and `examples` are by result."""
+    """One judged collection: what was measured, compared and found worth showing. `bytes` and `examples` are by result.
+
+    `warnings` tell what is odd about the data.
+    """
 
     dataset: str
     split: str
@@ -48,6 +51,7 @@ class Evaluated:
     comparison: Comparison
     bytes: Mapping[str, int]
     examples: Mapping[str, Sequence[Example]]
+    warnings: Sequence[str]
 
 
 def gather(
@@ -56,6 +60,7 @@ def gather(
     split: Split,
     variants: Sequence[Variant],
     results: Sequence[LensResult],
+    warnings: Sequence[str] = (),
     report: Callable[[int], None] = lambda examples: None,
 ) -> Evaluated:
     """What a report tells of one judged collection; the first measure of judgements is the one that is tested and drawn."""
@@ -74,7 +79,7 @@ def gather(
         examples[name] = found
     sizes: Mapping[str, int] = collection.info()["segment_bytes"]
     bytes_of = {name: sum(sizes.get(lens, 0) for lens in variant.used) for name, variant in by_name.items()}
-    return Evaluated(dataset, split.name, len(collection), list(results), comparison, bytes_of, examples)
+    return Evaluated(dataset, split.name, len(collection), list(results), comparison, bytes_of, examples, warnings)
 
 
 def evaluation_page(evaluated: Sequence[Evaluated]) -> str:
@@ -168,6 +173,7 @@ def _dataset(one: Evaluated) -> str:
         verdict_card(comparison, one.dataset),
         f'<p class="dim">{safe(one.dataset)}, {safe(one.split)}: {len(comparison.queries):,} judged queries over '
         f"{one.documents:,} documents.</p>",
+        *(f'<p class="note">{safe(warning)}.</p>' for warning in one.warnings),
         _quality(one, paint),
         pairs_section(comparison, open_at_once=False),
         "<h3>What quality costs</h3>",

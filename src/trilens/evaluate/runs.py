@@ -1,6 +1,6 @@
 """A run: for each query the documents found and their scores; the form that all evaluation tools share."""
 
-import math
+import re
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -12,6 +12,9 @@ from trilens.text.files import shown
 
 Run = dict[str, dict[str, float]]
 """query id → doc_id → score"""
+
+NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+LARGEST = float(np.finfo(np.float32).max)
 
 
 def strictly(ranking: Iterable[tuple[str, float]]) -> dict[str, float]:
@@ -30,15 +33,30 @@ def strictly(ranking: Iterable[tuple[str, float]]) -> dict[str, float]:
 
 def write_trec(run: Run, path: Path, tag: str) -> None:
     """The six columns of TREC: query, Q0, document, rank, score, tag. Nine digits give every 32-bit score back as it was."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w", encoding="utf-8") as file:
+    require_plain_ids([*run, *(doc_id for found in run.values() for doc_id in found)])
+    make_folder(path.parent)
+    part = path.with_name(f"{path.name}.part")  # so that a run that is there is whole
+    with part.open("w", encoding="utf-8") as file:
         for query, found in run.items():
             ranking = sorted(found.items(), key=lambda item: -item[1])
             for rank, (doc_id, score) in enumerate(ranking, start=1):
-                for name in (query, doc_id):
-                    if not name or any(character.isspace() for character in name):
-                        raise BadInput(f"id {name!r} cannot be written to a TREC run; expected no spaces in ids")
                 file.write(f"{query} Q0 {doc_id} {rank} {score:.9g} {tag}\n")
+    part.replace(path)
+
+
+def make_folder(folder: Path) -> None:
+    """The folder that runs go into."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise BadInput(f"runs cannot be written to {folder} ({error.strerror}); expected a folder, or one to make") from error
+
+
+def require_plain_ids(names: Iterable[str]) -> None:
+    """Refuse ids that the columns of a TREC run cannot hold."""
+    for name in names:
+        if not name or any(character.isspace() for character in name):
+            raise BadInput(f"id {name!r} cannot be written to a TREC run; expected ids without spaces: rename it in the data")
 
 
 def read_trec(path: Path) -> Run:
@@ -66,10 +84,6 @@ def _columns(line: str, place: Place) -> tuple[str, str, float]:
             f"{place}: the line is {line.strip()[:80]!r}, {len(columns)} columns; expected the six of a TREC run: "
             "query, Q0, document, rank, score, tag"
         )
-    try:
-        score = float(columns[4])
-    except ValueError:
-        score = math.nan
-    if not math.isfinite(score):
-        raise BadInput(f"{place}: the score is {columns[4]!r}; expected a finite number")
-    return columns[0], columns[2], score
+    if not NUMBER.fullmatch(columns[4]) or abs(float(columns[4])) > LARGEST:
+        raise BadInput(f"{place}: the score is {columns[4]!r}; expected a number of at most {LARGEST:.2g}, as 32 bits hold it")
+    return columns[0], columns[2], float(columns[4])

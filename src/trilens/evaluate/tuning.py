@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from trilens.collection import Collection
 from trilens.errors import BadInput
 from trilens.evaluate.measures import Hit, parse_measure
+from trilens.evaluate.soundness import examine
 from trilens.search.fusion import Candidates, Fusion, Policy, fuse
 from trilens.text.dataset import Dataset, judged_queries
 from trilens.text.qrels import Qrels
@@ -58,13 +59,17 @@ class PolicyResult:
 
 @dataclass(frozen=True, slots=True)
 class Tuning:
-    """What tuning found. `baselines` are the measure of each lens alone and of the default fusion."""
+    """What tuning found. `baselines` are the measure of each lens alone and of the default fusion.
+
+    `warnings` tell what is odd about the queries that weights were chosen on.
+    """
 
     measure: str
     queries: int
     lenses: list[str]
     baselines: dict[str, float]
     results: list[PolicyResult]
+    warnings: list[str]
 
     @property
     def best(self) -> PolicyResult:
@@ -97,19 +102,26 @@ def tune(
     """The best weights of each policy for these lenses on the judged queries of a split, which must not be the test split."""
     parsed = _require(split, lenses, measure, policies)
     queries, qrels = judged_queries(dataset, split)
+    warnings = [*examine(dataset.split(split), collection).lines(), *_also_tested(dataset, set(queries))]
     if len(queries) < 2 * FOLDS:
         raise BadInput(f"{dataset.name} has {len(queries)} judged queries in split {split!r}; expected at least {2 * FOLDS}")
     judged = gather(collection, queries, lenses, depth, report)
-    found = {doc_id for one in judged for doc_id in one.doc_ids.values()}
-    if not any(doc_id in found for relevant in qrels.values() for doc_id in relevant):
-        raise BadInput(
-            f"no judged document of {dataset.name} was found in {collection.path}; expected the collection of that corpus"
-        )
     bench = Bench(judged, list(lenses), {query: qrels[query] for query in queries}, parsed)
     baselines = {name: float(bench.alone(name).mean()) for name in lenses}
     baselines["rrf"] = float(bench.values(Fusion(depth=depth)).mean())
     results = [_tune_policy(bench, policy, depth) for policy in policies]
-    return Tuning(str(parsed), len(queries), list(lenses), baselines, results)
+    return Tuning(str(parsed), len(queries), list(lenses), baselines, results, warnings)
+
+
+def _also_tested(dataset: Dataset, queries: set[str]) -> list[str]:
+    """Queries of a split called something else that are test queries all the same."""
+    tested = [name for name in dataset.splits() if "test" in name.lower()]
+    shared = {name: len(queries & set(dataset.split(name).queries)) for name in tested}
+    return [
+        f"{count} of the queries are in the split {name!r} too: measures there will flatter"
+        for name, count in shared.items()
+        if count
+    ]
 
 
 def gather(

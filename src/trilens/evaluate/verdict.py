@@ -49,6 +49,10 @@ def method(comparison: Comparison) -> str:
 def notes(comparison: Comparison) -> list[str]:
     """What a reader has to know of queries that were not in both the runs and the judgements."""
     told = []
+    if nothing := comparison.nothing_relevant:
+        told.append(
+            f"{_named(nothing, 'query', 'queries')} without a relevant document among the judgements: zero for every run"
+        )
     for name in comparison.names:
         if absent := comparison.absent[name]:
             told.append(f"{name} lacks {_named(absent, 'judged query', 'judged queries')}; each counts as zero")

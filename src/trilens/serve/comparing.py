@@ -25,7 +25,7 @@ from trilens.evaluate.verdict import method, notes, verdict
 from trilens.serve.judged_corpus import opened
 from trilens.serve.options import Json, Lens, Threads, lens_names
 from trilens.serve.progress import counting
-from trilens.serve.render import out, print_json, printable, snippet, write_page
+from trilens.serve.render import out, print_json, printable, require_page, snippet, write_page
 from trilens.text.dataset import judged_queries
 from trilens.text.qrels import Qrels, read_qrels
 
@@ -85,6 +85,8 @@ def compare_command(
 
       trilens compare a.trec b.trec --dataset data/cranfield --collection my.trilens --html why.html --png why.png
     """
+    require_page(markdown)
+    require_page(html)
     judged, texts = _judgements(qrels, dataset, split)
     measures = measure or JUDGED
     require_judged(measures)
@@ -171,7 +173,12 @@ def _explained(
         lenses: dict[str, Explain] = {name: partial(collection.explain, lens=name) for name in names or collection.lenses}
         found = []
         for example in examples:
-            found.append(with_reasons(example, lenses))
+            lacking = [
+                doc_id for doc_id in (example.doc_id, example.rival) if doc_id and collection.snapshot.key(doc_id) is None
+            ]
+            if lacking:
+                typer.echo(f"warning: {example.query_id} is not explained: {path} has no document {lacking[0]!r}", err=True)
+            found.append(example if lacking else with_reasons(example, lenses))
             advance(1)
     return found
 

@@ -2,6 +2,7 @@
 
 import re
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, cast
 
@@ -14,13 +15,13 @@ from trilens.evaluate.evaluation import LensResult, Task, evaluate
 from trilens.evaluate.groups import GROUPINGS, require_grouping
 from trilens.evaluate.measures import ANSWERED, JUDGED, Hit, choose_measures
 from trilens.evaluate.report import evaluation_page, gather
-from trilens.evaluate.runs import write_trec
+from trilens.evaluate.runs import make_folder, require_plain_ids, write_trec
 from trilens.evaluate.soundness import Soundness, examine
 from trilens.evaluate.variants import Variant, parse_variant
 from trilens.serve.judged_corpus import corpus_collection, downloading
 from trilens.serve.options import Json, LensToMake, Threads, comma_list, lens_names
 from trilens.serve.progress import counting
-from trilens.serve.render import out, print_json, write_page
+from trilens.serve.render import out, print_json, require_page, write_page
 from trilens.store.config import DEFAULT_LENSES
 from trilens.text.answers import AnswerKind
 from trilens.text.dataset import Dataset, Split, in_languages
@@ -126,14 +127,17 @@ def evaluate_command(
 
       trilens eval docs/ --queries topics.301-450.txt --qrels qrels.txt --runs runs/
     """
-    if report and not report.parent.is_dir():
-        raise BadInput(f"there is no folder {report.parent} for the report; make it first")
+    require_page(report)
+    if runs:
+        make_folder(runs)
     names, languages = lens_names(lens), comma_list("--lang", lang)
     chosen, options = names or list(DEFAULT_LENSES), _options(names, model, language)
     datasets = _datasets(sources, queries, qrels, languages)
     # Before any corpus is encoded: errors must not come after an hour.
     kind = _kind(answers)
     tasks = [Task(_split(dataset, split, languages), measure or [], kind, depth) for dataset in datasets]
+    for task in tasks:
+        require_plain_ids([*task.split.queries, *(doc_id for judged in task.split.qrels.values() for doc_id in judged)])
     measured = [choose_measures(task.measures, task.split) for task in tasks]
     groupings = [require_grouping(name, [task.split for task in tasks]) for name in by or []]
     variants = _variants(chosen, variant or [])
@@ -148,10 +152,13 @@ def evaluate_command(
             task.groups.update({grouping.name: grouping.labels(task.split, collection) for grouping in groupings})
             with counting("searching", len(task.split.queries) * len(variants), "queries") as advance:
                 results = evaluate(collection, task, variants, advance)
-            _tell([line for result in results if (line := _nothing_found(result))], strict)
+            found_nothing = [line for result in results if (line := _nothing_found(result))]
+            _tell(found_nothing, strict)
             if report:
+                # What the comparison of the report says itself is not told twice.
+                odd = [*replace(sound, nothing_relevant=0).lines(), *found_nothing]
                 with counting("explaining", None, "examples") as advance:
-                    evaluated.append(gather(collection, dataset.name, task.split, variants, results, advance))
+                    evaluated.append(gather(collection, dataset.name, task.split, variants, results, odd, advance))
         if json:
             print_json(_to_json(dataset.name, task.split, sound, results))
         else:

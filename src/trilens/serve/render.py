@@ -1,6 +1,7 @@
 """Hits and tables for people and for programs."""
 
 import json
+import os
 import sys
 import textwrap
 from collections.abc import Mapping, Sequence
@@ -26,6 +27,14 @@ def out() -> Console:
 def print_json(value: Any) -> None:
     """One JSON value on one line."""
     sys.stdout.write(json.dumps(value, ensure_ascii=False) + "\n")
+
+
+def require_page(file: Path | None) -> None:
+    """Refuse a file that no page can go into, before the work that the page is to tell of."""
+    if file and not file.parent.is_dir():
+        raise BadInput(f"there is no folder {file.parent} for {file.name}; make it first")
+    if file and (file.is_dir() or not os.access(file if file.exists() else file.parent, os.W_OK)):
+        raise BadInput(f"{file} cannot be written; expected a file in a folder that may be written to")
 
 
 def write_page(file: Path, text: str) -> None:

@@ -50,6 +50,8 @@ def tune_command(
             found = tune(collection, dataset, split, lenses, measure, policies, depth, advance)
         if save:
             collection.save_tuned(lenses, found.record(dataset.name, split))
+    for warning in found.warnings:
+        typer.echo(f"warning: {warning}", err=True)
     if json:
         print_json(_to_json(found, dataset.name, split, save))
     else:
@@ -74,6 +76,7 @@ def _to_json(found: Tuning, dataset: str, split: str, saved: bool) -> dict[str, 
             for result in found.results
         ],
         "best": str(found.best.fusion),
+        "warnings": found.warnings,
         "saved": saved,
     }
 

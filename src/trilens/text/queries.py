@@ -21,7 +21,7 @@ TEXT_FIELDS = ("text", "question", "query")
 QUERY_ID_FIELDS = (*ID_FIELDS, "query_id", "query-id", "qid")
 LANGUAGE_FIELDS = ("lang", "language")
 ANSWERS = "answers"
-TOPIC = re.compile(r"<top>(.*?)</top>", re.DOTALL | re.IGNORECASE)
+TOPIC = re.compile(r"<top>(.*?)(</top>|(?=<top>)|\Z)", re.DOTALL | re.IGNORECASE)
 NUMBER = re.compile(r"<num>\s*(number:)?\s*([^<\n]*)", re.IGNORECASE)
 TITLE = re.compile(r"<title>\s*(?:topic:)?([^<]*)", re.IGNORECASE)
 
@@ -96,7 +96,12 @@ def from_record(record: dict[str, Any], otherwise: str) -> tuple[str, Query]:
     languages = (source.get(name) for source in (record, more) for name in LANGUAGE_FIELDS)
     answers = strings(record, ANSWERS) or _strings_only(more.get(ANSWERS))
     language = next((said for said in languages if isinstance(said, str)), "")
-    return query_id, Query(a_string(record, *TEXT_FIELDS), language, tuple(answers))
+    return query_id, Query(a_string(record, *TEXT_FIELDS), language, _told(answers))
+
+
+def _told(answers: list[str]) -> tuple[str, ...]:
+    """Without blank ones, which answer nothing."""
+    return tuple(answer for answer in answers if answer.strip())
 
 
 def _strings_only(value: object) -> list[str]:
@@ -108,8 +113,9 @@ def _from_table(path: Path, kind: str) -> Iterator[Item]:
     for place, row in _rows(path, kind):
         if not any(row):
             continue
-        if number == 0 and row[0].strip().lower() in (*QUERY_ID_FIELDS, *TEXT_FIELDS):
-            continue  # names of columns
+        names = number == 0 and row[0].strip().lower() in (*QUERY_ID_FIELDS, *TEXT_FIELDS)
+        if names and not row[-1].lstrip().startswith("["):  # a list of answers is no name of a column
+            continue
         number += 1
         yield place, *_from_row(row, str(number), place)
 
@@ -161,13 +167,15 @@ def _answers(text: str, place: Place) -> tuple[str, ...]:
         ) from error
     if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
         raise BadInput(f"{place}: the answers are {text[:80]!r}; expected a list of strings")
-    return tuple(found)
+    return _told(found)
 
 
 def _from_topics(path: Path) -> Iterator[Item]:
     text = read_text(path)
     for topic in TOPIC.finditer(text):
         place = Place(shown(path), text.count("\n", 0, topic.start()) + 1)
+        if not topic[2]:
+            raise BadInput(f"{place}: the topic that begins here has no end; expected </top>")
         number, title = NUMBER.search(topic[1]), TITLE.search(topic[1])
         if number is None or title is None:
             raise BadInput(f"{place}: the topic has no {'<num>' if number is None else '<title>'}; expected both")
