@@ -31,7 +31,6 @@ from trilens.store.snapshot import Snapshot, tuned_name
 from trilens.store.writer import Changes, DocumentsDone, Writer, no_report
 from trilens.text.document import Document, require_utf8
 
-EXPLAINED_K = 10  # of the search whose fusion is explained; it counts only beyond the depth of the fusion
 SECONDS_BETWEEN_COMMITS = 20.0
 
 
@@ -157,6 +156,7 @@ class Collection:
         doc_id: str,
         lens: str | Sequence[str] | None = None,
         *,
+        k: int = 10,
         where: Mapping[str, Any] | None = None,
         params: Mapping[str, Any] | None = None,
         fusion: Fusion | str | Mapping[str, Any] | None = None,
@@ -166,11 +166,11 @@ class Collection:
         """Why a document gets its score through a lens, or the fusion of several (None: as `search` would choose).
 
         The parts of an explanation add up to the score; see `Explanation`. The other arguments are those
-        of the search to be explained.
+        of the search to be explained; `k` counts only where it is more than the depth of the fusion.
         """
         names, chosen = self._fusion([lens] if isinstance(lens, str) else lens, fusion)
         names = [chosen.rerank] if chosen.rerank else names  # that lens alone decides
-        plan = Plan(names, EXPLAINED_K, where, params=params, fusion=chosen, feedback=_feedback(expand), hyde=hyde)
+        plan = Plan(names, k, where, params=params, fusion=chosen, feedback=_feedback(expand), hyde=hyde)
         return explain(self.snapshot, self._lenses, query, _require_id(doc_id), plan)
 
     def disentangle(self, text: str, *, passage: bool = False, top: int | None = None) -> list[Word]:

@@ -22,6 +22,7 @@ import pytest
 from trilens import Collection, Document, MultiParams
 from trilens.errors import BadInput
 from trilens.explain.explanation import Explanation, Part, Passage, heat
+from trilens.search.fusion import Fusion
 
 from ..bundled import with_multi
 
@@ -130,6 +131,16 @@ def test_parts_of_a_fusion(collection: Collection, fusion: str) -> None:
                     assert part.score == pytest.approx(seen.contribution, abs=1e-6)
                     assert part.facts["rank"] == seen.rank
                 require_sum(child, child.score)
+
+
+def test_a_search_for_more_than_the_depth_of_its_fusion(collection: Collection) -> None:
+    fusion, lenses = Fusion("zscore", depth=2), ["bm25", "dense"]
+    differ = 0
+    for hit in collection.search([QUERIES[0]], 6, lenses=lenses, fusion=fusion)[0]:
+        found = collection.explain(QUERIES[0], hit.doc_id, lenses, k=6, fusion=fusion)
+        require_sum(found, hit.score)
+        differ += abs(collection.explain(QUERIES[0], hit.doc_id, lenses, k=1, fusion=fusion).score - hit.score) > 1e-3
+    assert differ
 
 
 def test_two_lenses_by_name(collection: Collection) -> None:

@@ -63,6 +63,18 @@ def test_a_document_cannot_steer_the_terminal(tmp_path: Path, trilens: Trilens) 
     assert "[red]markup[/red]" in outcome.out
 
 
+def test_a_bad_line_of_standard_input_is_called_that(tmp_path: Path, trilens: Trilens) -> None:
+    outcome = trilens("index", "-", "--to", tmp_path / "c", "--lens", "bm25", stdin="{broken\n")
+    assert outcome.code == 1
+    assert outcome.err.startswith("trilens: standard input:1: broken JSON")
+
+
+def test_a_long_first_word_is_cut(tmp_path: Path, trilens: Trilens) -> None:
+    (tmp_path / "long.txt").write_text("x9z8" * 200 + " endword")
+    trilens("index", tmp_path / "long.txt", "--to", tmp_path / "c", "--lens", "bm25")
+    assert "x9z8x9z8" in trilens("search", tmp_path / "c", "endword").out
+
+
 def test_delete_names_what_is_not_there(collection: Path, trilens: Trilens) -> None:
     outcome = trilens("delete", collection, "sqrt", "nothing", "--json")
     assert outcome.json == {"deleted": 1, "missing": ["nothing"], "documents": 2}

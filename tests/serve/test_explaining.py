@@ -31,6 +31,13 @@ def test_explain_for_programs(collection: Path, trilens: Trilens) -> None:
         assert part["score"] == pytest.approx(best["by_lens"][part["label"]]["contribution"], abs=1e-5)
 
 
+def test_a_filtered_search_is_explained(collection: Path, trilens: Trilens) -> None:
+    options = ["--fusion", "zscore", "--filter", '{"year": {"$gte": 2020}}', "--json"]
+    [best, *_] = trilens("search", collection, "delete a directory", *options).json["hits"]
+    found = trilens("explain", collection, "delete a directory", best["doc_id"], *options).json
+    assert found["score"] == pytest.approx(best["score"], abs=1e-5)
+
+
 def test_pages_and_pictures(tmp_path: Path, collection: Path, trilens: Trilens) -> None:
     page, picture = tmp_path / "why.html", tmp_path / "why.png"
     arguments = ["explain", collection, "delete a <b>", "rmtree", "--html", page, "--png", picture]
@@ -52,7 +59,7 @@ def test_expansion_is_shown(collection: Path, trilens: Trilens) -> None:
         (["explain", "delete", "rmtree", "--lens", "smell"], "no lens 'smell'"),
         (["explain", "delete", "rmtree", "--fusion", "best"], "fusion is 'best'"),
         (["explain", "delete", "rmtree", "--png", "why.gif"], "expected .png"),
-        (["explain", "delete", "rmtree", "--html", "/nowhere/why.html"], "cannot be written"),
+        (["explain", "delete", "rmtree", "--html", "/nowhere/why.html"], "no folder /nowhere for why.html"),
         (["search", "delete", "--fusion", "all"], "there is no lens 'lexical'"),
         (["search", "delete", "--fusion", "rrf:smell=1,bm25=1"], "no lens 'smell'"),
         (["search", "delete", "--hyde", "nowhere"], "HyDE address"),

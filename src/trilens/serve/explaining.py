@@ -15,6 +15,7 @@ from trilens.explain.pictures import explanation_picture
 from trilens.serve.options import (
     CollectionPath,
     Expand,
+    FilterText,
     FusionText,
     HydeModel,
     HydeUrl,
@@ -27,7 +28,8 @@ from trilens.serve.options import (
     lens_names,
     lens_params,
 )
-from trilens.serve.render import out, print_json, printable, write_page
+from trilens.serve.render import out, print_json, printable, require_page, write_page
+from trilens.store.filters import parse_filter
 
 MOST_PARTS = 20
 SHADES = ("", "on grey11", "on grey19", "on dark_green", "bold white on green4")
@@ -39,6 +41,8 @@ def explain_command(
     query: Annotated[str, typer.Argument(help="The query.", show_default=False)],
     doc_id: Annotated[str, typer.Argument(metavar="ID", help="Id of the document.", show_default=False)],
     lens: Lens = None,
+    k: Annotated[int, typer.Option("-k", metavar="N", help="How many documents the search to be explained returns.")] = 10,
+    filter: FilterText = None,
     fusion: FusionText = None,
     expand: Expand = None,
     hyde: HydeUrl = None,
@@ -52,7 +56,8 @@ def explain_command(
 ) -> None:
     """Show why a document gets its score: the parts of it, which add up, and the passage coloured by them.
 
-    Several lenses are explained as `search` fuses them: what each gives, and then each on its own.
+    Several lenses are explained as `search` fuses them: what each gives, and then each on its own. Most fusions look
+    at the other documents found too, so give the options of the search that is to be explained.
 
     Examples:
 
@@ -61,11 +66,22 @@ def explain_command(
       trilens explain my.trilens "undo a commit" guide/reset.md --lens dense --html why.html
 
       trilens explain my.trilens "undo a commit" guide/reset.md --lens multi --png heat.png --json
+
+      trilens explain my.trilens "undo a commit" guide/reset.md --fusion zscore --filter '{"lang": "en"}'
     """
+    require_page(html)
     with Collection.open(path, threads=threads) as collection:
-        params = lens_params(sparse, multi)
-        writer = hyde_of(hyde, hyde_model)
-        found = collection.explain(query, doc_id, lens_names(lens), params=params, fusion=fusion, expand=expand, hyde=writer)
+        found = collection.explain(
+            query,
+            doc_id,
+            lens_names(lens),
+            k=k,
+            where=parse_filter(filter) if filter is not None else None,
+            params=lens_params(sparse, multi),
+            fusion=fusion,
+            expand=expand,
+            hyde=hyde_of(hyde, hyde_model),
+        )
     if png:
         explanation_picture(found, png)
     if html:

@@ -27,6 +27,11 @@ LensToMake = Annotated[
     typer.Option("--lens", metavar="NAME[,NAME]", help="Lenses, separated by commas.", show_default=",".join(DEFAULT_LENSES)),
 ]
 
+FilterText = Annotated[
+    str | None,
+    typer.Option("--filter", metavar="JSON", help="Only documents whose metadata match.", show_default=False),
+]
+
 FusionText = Annotated[
     str | None,
     typer.Option(

@@ -52,7 +52,9 @@ def printable(text: str) -> str:
 
 def snippet(text: str, length: int = SNIPPET) -> str:
     """The beginning of a text, on one line."""
-    return textwrap.shorten(printable(text[: 8 * length]), length, placeholder=" …")
+    found = textwrap.shorten(printable(text[: 8 * length]), length, placeholder=" …")
+    # Words are left out whole, except a first one that is longer than the line.
+    return found if found != "…" else f"{printable(text).strip()[: length - 2]} …"
 
 
 def hit_to_json(hit: Hit) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from trilens.errors import BadInput
 from trilens.serve.options import (
     CollectionPath,
     Expand,
+    FilterText,
     FusionText,
     HydeModel,
     HydeUrl,
@@ -33,10 +34,7 @@ def search(
     ],
     lens: Lens = None,
     k: Annotated[int, typer.Option("-k", metavar="N", help="How many documents.")] = 10,
-    filter: Annotated[
-        str | None,
-        typer.Option("--filter", metavar="JSON", help="Only documents whose metadata match.", show_default=False),
-    ] = None,
+    filter: FilterText = None,
     rerank: Annotated[
         str | None,
         typer.Option("--rerank", metavar="LENS", help="Let this lens order what the others find.", show_default=False),

@@ -88,4 +88,5 @@ class CollectionConfig(BaseModel):
         except ValidationError as error:
             first = error.errors()[0]
             place = ".".join(str(part) for part in first["loc"])
-            raise BadInput(f"collection option {place}: {first['msg'].removeprefix('Value error, ')}") from error
+            about = f"collection option {place}" if place else "collection options"
+            raise BadInput(f"{about}: {first['msg'].removeprefix('Value error, ')}") from error

@@ -294,6 +294,7 @@ def _lock(root: Path) -> FileLock:
             lock.acquire()
         except Timeout as error:
             raise CollectionLocked(
-                f"{root} is being written by another process; wait for it to finish and run it again"
+                f"{root} is being written by another process, or through another Collection of this one; "
+                "wait until that has committed and run it again"
             ) from error
     return lock

@@ -10,6 +10,7 @@ from trilens.errors import BadInput
 RECORDS = {".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "json", ".csv": "csv", ".tsv": "tsv"}
 PAGES = {".txt": "txt", ".md": "md", ".markdown": "md", ".html": "html", ".htm": "html"}
 COMPRESSIONS = (".gz", ".xz", ".bz2")
+SPOOLED = "standard-input.jsonl"  # a file of ours that standard input was copied into
 EXPECTED = f"{', '.join([*RECORDS, *PAGES])} (records also with {', '.join(COMPRESSIONS)})"
 
 
@@ -24,6 +25,8 @@ class SourceFile:
 
 def shown(path: Path) -> str:
     """The path for a message: one line, and printable even when the file system holds bytes that are not UTF-8."""
+    if path.name == SPOOLED:
+        return "standard input"
     return str(path).encode("utf-8", "backslashreplace").decode().replace("\n", "\\n").replace("\r", "\\r")
 
 

@@ -13,7 +13,7 @@ from trilens.errors import BadInput
 from trilens.text.decode import Place, open_bytes, read_text
 from trilens.text.document import Document
 from trilens.text.duplicates import SeenIds
-from trilens.text.files import SourceFile, find_files, shown
+from trilens.text.files import SPOOLED, SourceFile, find_files, shown
 from trilens.text.html import read_html
 from trilens.text.jsonlines import read_json, read_jsonl
 from trilens.text.markdown import read_markdown
@@ -63,13 +63,13 @@ def survey(sources: Sequence[str | Path], fields: Fields = AUTOMATIC, on_bad: On
 def spool_stdin() -> Iterator[Path]:
     """Standard input as a file, so that it can be read twice; the file is removed at the end of the block."""
     with tempfile.TemporaryDirectory(prefix="trilens-") as folder:
-        path = Path(folder) / "standard-input.jsonl"
+        path = Path(folder) / SPOOLED
         try:
             with path.open("wb") as file:
                 shutil.copyfileobj(sys.stdin.buffer, file, 1 << 20)
         except OSError as error:
             raise BadInput(
-                f"standard input cannot be copied to {shown(path)}: {error.strerror}; make room there, or set TMPDIR"
+                f"standard input cannot be copied to {folder}: {error.strerror}; make room there, or set TMPDIR"
             ) from error
         yield path
 

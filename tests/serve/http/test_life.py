@@ -146,6 +146,7 @@ def test_what_cannot_be_served_is_one_line(
     for variable in ("TRILENS_READ_KEYS", "TRILENS_WRITE_KEYS"):
         monkeypatch.delenv(variable, raising=False)
     places = {"MADE": str(made), "TAKEN": service.address.rstrip("/").rpartition(":")[2]}
-    outcome = trilens("serve", "--port", 0, *(places.get(argument, argument) for argument in arguments))
+    free = [] if "--port" in arguments else ["--port", 0]
+    outcome = trilens("serve", *free, *(places.get(argument, argument) for argument in arguments))
     assert (outcome.code, outcome.out, outcome.err.count("\n")) == (1, "", 1)
     assert says in outcome.err

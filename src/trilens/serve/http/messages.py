@@ -70,6 +70,7 @@ class ExplainAsked(Asked):
 
     query: Text
     doc_ids: Annotated[list[str], Field(min_length=1)]
+    k: Count = 10
     lenses: Annotated[list[str], Field(min_length=1)] | None = Field(None, description="All of the collection, if not given.")
     fusion: str | None = None
     expand: str | None = None

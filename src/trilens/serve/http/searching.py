@@ -25,8 +25,7 @@ async def search(asked: messages.SearchAsked, served: Named) -> Response:
     """The best documents of each query, through one lens or several."""
     started = perf_counter()
     require_queries(asked.queries, served.limits)
-    if asked.k > served.limits.k:
-        raise Refused(413, f"k is {asked.k}; expected at most {served.limits.k}")
+    require_k(asked.k, served.limits)
     settings = Settings(
         k=asked.k,
         lenses=tuple(asked.lenses) if asked.lenses else None,
@@ -46,6 +45,7 @@ async def search(asked: messages.SearchAsked, served: Named) -> Response:
 async def explain(asked: messages.ExplainAsked, served: Named, service: Served) -> messages.Explanations:
     """Why documents got their scores: parts that add up to them, with the places in the text that made them."""
     require_queries([asked.query], service.limits)
+    require_k(asked.k, service.limits)
     if len(asked.doc_ids) > service.limits.explained:
         given, most = len(asked.doc_ids), service.limits.explained
         raise Refused(413, f"{given:,} documents were named; expected at most {most:,}: name them in parts")
@@ -59,6 +59,7 @@ async def explain(asked: messages.ExplainAsked, served: Named, service: Served) 
             asked.query,
             doc_id,
             asked.lenses,
+            k=asked.k,
             where=asked.filter,
             params=params,
             fusion=asked.fusion,
@@ -81,6 +82,12 @@ async def words(asked: messages.DisentangleAsked, served: Named, service: Served
     return messages.Words(
         text=asked.text, words=[messages.Word(word=word.word, weight=word.weight, own=word.own) for word in found]
     )
+
+
+def require_k(k: int, limits: Limits) -> None:
+    """Refuse to return more documents than the service is set up for."""
+    if k > limits.k:
+        raise Refused(413, f"k is {k}; expected at most {limits.k}")
 
 
 def require_queries(queries: list[str], limits: Limits) -> None:

@@ -100,6 +100,11 @@ function welcome(here) {
   );
 }
 
+/** What a search and its explanations are asked with alike. */
+function asSearched(lenses) {
+  return { k: state.k, lenses, filter: toFilter(state.filters) };
+}
+
 async function search() {
   const asked = JSON.stringify([collection().name, state.query, chosen(), state.view, state.filters, state.k]);
   if (asked === searched) return openFromAddress();
@@ -111,7 +116,7 @@ async function search() {
     $("status").textContent = "Searching …";
     showWaiting(columns().length);
   }, 150);
-  const body = (lenses) => ({ queries: [state.query], k: state.k, lenses, filter: toFilter(state.filters) });
+  const body = (lenses) => ({ queries: [state.query], ...asSearched(lenses) });
   const name = collection().name;
   try {
     const answers = await Promise.all(columns().map((lens) => service.search(name, body(lens ? [lens] : chosen()))));
@@ -154,7 +159,7 @@ async function colour(lists) {
     if (!lists[place].length) continue;
     try {
       const ids = lists[place].map((hit) => hit.doc_id);
-      const { explanations } = await service.explain(name, { query: state.query, doc_ids: ids, lenses: lens ? [lens] : chosen() });
+      const { explanations } = await service.explain(name, { query: state.query, doc_ids: ids, ...asSearched(lens ? [lens] : chosen()) });
       highlight(explanations, lens);
     } catch {
       return; // without colours the results are as good
@@ -176,7 +181,7 @@ async function openFromAddress() {
     return (await service.disentangle(name, { text: state.query, top: 40 })).words;
   };
   try {
-    const { explanations } = await service.explain(name, { query: state.query, doc_ids: [state.doc], lenses: chosen() });
+    const { explanations } = await service.explain(name, { query: state.query, doc_ids: [state.doc], ...asSearched(chosen()) });
     showExplanation(body, explanations[0], opened, wordsOf);
   } catch (error) {
     if (error.name !== "AbortError") showProblem(body, error.message);
