@@ -158,6 +158,7 @@ class Collection:
         *,
         k: int = 10,
         where: Mapping[str, Any] | None = None,
+        rerank: str | None = None,
         params: Mapping[str, Any] | None = None,
         fusion: Fusion | str | Mapping[str, Any] | None = None,
         expand: Feedback | str | None = None,
@@ -169,8 +170,8 @@ class Collection:
         of the search to be explained; `k` counts only where it is more than the depth of the fusion.
         """
         names, chosen = self._fusion([lens] if isinstance(lens, str) else lens, fusion)
-        names = [chosen.rerank] if chosen.rerank else names  # that lens alone decides
-        plan = Plan(names, k, where, params=params, fusion=chosen, feedback=_feedback(expand), hyde=hyde)
+        deciding = rerank or chosen.rerank
+        plan = Plan(names, k, where, False, deciding, params, chosen, _feedback(expand), hyde)
         return explain(self.snapshot, self._lenses, query, _require_id(doc_id), plan)
 
     def disentangle(self, text: str, *, passage: bool = False, top: int | None = None) -> list[Word]:

@@ -143,6 +143,29 @@ def test_a_search_for_more_than_the_depth_of_its_fusion(collection: Collection) 
     assert differ
 
 
+@pytest.mark.parametrize("rerank", ["bm25", "dense", "sparse", "lexical", "multi"])
+def test_what_re_ranks_is_explained(collection: Collection, rerank: str) -> None:
+    """By the passages that the first lens found, which another lens may like less than others of the same document."""
+    for query in QUERIES[:2]:
+        for hit in collection.search([query], lenses=["tokens"], rerank=rerank)[0]:
+            found = collection.explain(query, hit.doc_id, "tokens", rerank=rerank)
+            assert found.lens == rerank
+            require_sum(found, hit.score)
+
+
+def test_what_is_encoded_for_a_search_alone_is_explained(tmp_path: Path) -> None:
+    with Collection.create(tmp_path / "c", lenses=["tokens"], passages={"words": 60, "overlap": 10}, threads=1) as made:
+        made.add(Document(doc_id, text) for doc_id, text in TEXTS.items())
+        made.commit()
+        for query in QUERIES[:2]:
+            for hit in made.search([query], rerank="sparse")[0]:
+                found = made.explain(query, hit.doc_id, rerank="sparse")
+                require_sum(found, hit.score)
+                assert {"own", "expanded"} <= {part.kind for part in found.parts} or hit.score < 0.1
+        with pytest.raises(BadInput, match="no lens 'multi'"):
+            made.explain(QUERIES[0], "car", rerank="multi")
+
+
 def test_two_lenses_by_name(collection: Collection) -> None:
     found = collection.explain("broken engine", "car", ["bm25", "dense"], fusion="convex:alpha=0.25")
     assert [part.label for part in found.parts] == ["bm25", "dense"]

@@ -52,9 +52,14 @@ def subject_of(
     """The best passage of a document by a lens; the first one where the lens cannot score any."""
     key = key_of(snapshot, doc_id)
     found = fill_scores(snapshot, lens, encoded, [[key]], params, where)[0].get(key)
-    row = found.row if found else int(snapshot.rows_of(np.array([key]))[0].min())
+    row = found.row if found else first_row(snapshot, key)
     score = found.score if found else None
     return Subject(snapshot, lenses, lens, query, doc_id, encoded, params, row, score, passage_at(snapshot, row))
+
+
+def first_row(snapshot: Snapshot, key: int) -> int:
+    """That of the first passage of a document."""
+    return int(snapshot.rows_of(np.array([key]))[0].min())
 
 
 def passage_at(snapshot: Snapshot, row: int) -> Passage:

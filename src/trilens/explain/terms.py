@@ -11,6 +11,8 @@ from trilens.explain.explanation import Explanation, Part, Span, with_rest
 from trilens.explain.subject import Subject
 from trilens.index.given import GivenSearcher
 from trilens.index.sparse import SparseSearcher
+from trilens.represent import Sparse
+from trilens.search.late import encode_both
 
 TermsOf = Callable[[NDArray[np.int64]], NDArray[np.integer]]
 """Which terms of a lens tokens are."""
@@ -33,10 +35,28 @@ def explain_terms(subject: Subject) -> Explanation:
     searcher = subject.snapshot.searcher(subject.lens)
     assert isinstance(searcher, SparseSearcher | GivenSearcher)
     asked = searcher.weighed(subject.encoded, subject.params)
-    row_terms, row_weights = searcher.row(subject.row)
-    terms, in_query, in_row = np.intersect1d(asked.terms, row_terms, assume_unique=True, return_indices=True)
     rarity = searcher.rarity if isinstance(searcher, SparseSearcher) and searcher.by_rarity(subject.params) else None
-    words, query, doc = _read(subject, searcher, terms.tolist())
+    return _explain(
+        subject, asked, searcher.row(subject.row), rarity, searcher if isinstance(searcher, GivenSearcher) else None
+    )
+
+
+def explain_late_terms(subject: Subject) -> Explanation:
+    """The same for a passage whose vector over the vocabulary is made for the search alone."""
+    asked, passage = encode_both(subject.lenses, "sparse", [subject.query], [subject.passage.text])
+    return _explain(subject, asked, (passage.terms, passage.weights))
+
+
+def _explain(
+    subject: Subject,
+    asked: Sparse,
+    row: tuple[NDArray[np.int32], NDArray[np.float32]],
+    rarity: NDArray[np.floating] | None = None,
+    given: GivenSearcher | None = None,
+) -> Explanation:
+    row_terms, row_weights = row
+    terms, in_query, in_row = np.intersect1d(asked.terms, row_terms, assume_unique=True, return_indices=True)
+    words, query, doc = _read(subject, terms.tolist(), given)
     parts = [
         Part(
             label=word,
@@ -62,12 +82,12 @@ def explain_terms(subject: Subject) -> Explanation:
     return Explanation(*told, approximate=False, passage=subject.passage)
 
 
-def _read(subject: Subject, searcher: SparseSearcher | GivenSearcher, terms: list[int]) -> tuple[list[str], Held, Held]:
+def _read(subject: Subject, terms: list[int], given: GivenSearcher | None) -> tuple[list[str], Held, Held]:
     """The terms in words, and which of them query and passage hold."""
-    if isinstance(searcher, GivenSearcher):
-        return searcher.words(terms), Held({}, all=True), Held({}, all=True)
+    if given:
+        return given.words(terms), Held({}, all=True), Held({}, all=True)
     model = subject.lenses.model.encoder
-    if searcher.field == "lexical":
+    if subject.lens == "lexical":
         # A term is named after the first token of its stem; shown is the form that the query has.
         asked = model.read_tokens(subject.query, "query").ids
         forms = dict(zip(model.lexical_terms(asked).tolist(), asked.tolist(), strict=True))

@@ -32,13 +32,7 @@ def encode_and_rank(
     rows = np.array(sorted({passage.row for found in candidates for passage in found}), np.int64)
     if not len(rows):
         return [[] for _ in queries]
-    encoded = lenses.model.encode_queries(queries, [head])
-    texts = [text for _, _, text in snapshot.passages_at(rows)]
-    docs = lenses.model.encode_docs(texts, heads=[head])
-    asked, passages = getattr(encoded, head), getattr(docs, head)
-    if head in WEIGHED:  # but not by rarity: how many rows hold a term is known of what the collection holds only
-        passages = weigh_docs(docs, head, lenses.weighing)
-        asked = weigh_queries(asked, encoded.bag, lenses.weighing) if head == "sparse" else asked
+    asked, passages = encode_both(lenses, head, queries, [text for _, _, text in snapshot.passages_at(rows)])
     found = []
     for query, wanted in enumerate(candidates):
         chosen = np.searchsorted(rows, sorted({passage.row for passage in wanted}))
@@ -46,3 +40,17 @@ def encode_and_rank(
         met = np.isfinite(top.scores) & (top.rows >= 0)
         found += group_rows(snapshot, np.where(met, rows[chosen[top.rows]] if len(chosen) else -1, -1), top.scores)
     return found
+
+
+def encode_both(lenses: Lenses, head: Head, queries: Sequence[str], texts: Sequence[str]) -> tuple[Any, Any]:
+    """What is compared: queries and passages as a head of the model makes them, weighed as a lens of the collection would.
+
+    But not by rarity: how many rows hold a term is known only of what the collection holds.
+    """
+    encoded = lenses.model.encode_queries(queries, [head])
+    docs = lenses.model.encode_docs(texts, heads=[head])
+    asked, passages = getattr(encoded, head), getattr(docs, head)
+    if head in WEIGHED:
+        passages = weigh_docs(docs, head, lenses.weighing)
+        asked = weigh_queries(asked, encoded.bag, lenses.weighing) if head == "sparse" else asked
+    return asked, passages

@@ -51,6 +51,12 @@ class Plan:
         """The params of one lens."""
         return (self.params or {}).get(lens)
 
+    @property
+    def rerank_settings(self) -> SparseParams | None:
+        """A bag of tokens stays one; but what re-ranks scores in full, however a search of its own would approximate."""
+        settings = self.settings(self.rerank) if self.rerank else None
+        return settings if isinstance(settings, SparseParams) else None
+
 
 @dataclass(frozen=True, slots=True)
 class Answer:
@@ -85,10 +91,10 @@ def search(
     """
     plan = Plan(names, k, where, exact, rerank or fusion.rerank, params, fusion, feedback, hyde)
     _require(queries, plan)
-    late = _late(lenses, plan)
+    late = late_head(lenses, plan)
     if not queries or not snapshot.rows:
         return [[] for _ in queries]
-    encoded, _ = encode_and_expand(snapshot, lenses, queries, plan, _used(plan, late))
+    encoded, _ = encode_and_expand(snapshot, lenses, queries, plan, used_lenses(plan, late))
     answers = find(snapshot, lenses, queries, encoded, plan, late, most=k)
     return _hits(snapshot, answers)
 
@@ -98,7 +104,7 @@ def candidates(
 ) -> list[tuple[dict[str, Candidates], dict[int, str]]]:
     """What the lenses of a plan say of the candidates of each query, before any fusion, and the ids of the documents."""
     _require(queries, plan)
-    _late(lenses, plan)
+    late_head(lenses, plan)
     if not queries or not snapshot.rows:
         return [({name: Candidates({}) for name in plan.names}, {}) for _ in queries]
     answers = find(snapshot, lenses, queries, lenses.encode_queries(plan.names, list(queries), plan.params), plan)
@@ -150,7 +156,7 @@ def find(
         ranked = {name: best.ranked(snapshot) for name, best in found.items()}
         if plan.rerank:
             candidates = [[one for ranking in ranked.values() for one in ranking[query]] for query in range(len(queries))]
-            ranked[plan.rerank] = _rerank(snapshot, lenses, queries, encoded, candidates, plan, late)
+            ranked[plan.rerank] = rerank_candidates(snapshot, lenses, queries, encoded, candidates, plan, late)
         by = plan.rerank or plan.names[0]
         return [_decided({name: ranking[query] for name, ranking in ranked.items()}, by, most) for query in range(len(queries))]
 
@@ -166,7 +172,7 @@ def find(
     return [_fused(plan, encoded, query, one, most) for query, one in enumerate(gathered)]
 
 
-def _rerank(
+def rerank_candidates(
     snapshot: Snapshot,
     lenses: Lenses,
     queries: Sequence[str],
@@ -175,13 +181,11 @@ def _rerank(
     plan: Plan,
     late: Head | None,
 ) -> list[list[Ranked]]:
+    """The candidates of each query in the order of the plan's re-ranking lens."""
     assert plan.rerank
     if late:
         return encode_and_rank(snapshot, lenses, late, queries, candidates)
-    settings = plan.settings(plan.rerank)
-    # A bag of tokens stays one; but what re-ranks is scored in full, however a search of its own would approximate.
-    kept = settings if isinstance(settings, SparseParams) else None
-    return rerank_documents(snapshot, plan.rerank, encoded[plan.rerank], candidates, kept)
+    return rerank_documents(snapshot, plan.rerank, encoded[plan.rerank], candidates, plan.rerank_settings)
 
 
 def _decided(rankings: Mapping[str, list[Ranked]], by: str, most: int | None) -> Answer:
@@ -239,15 +243,15 @@ def _told(one: Fused) -> dict[str, LensScore]:
     return {name: LensScore(seen.score, seen.rank, seen.contribution) for name, seen in one.by_lens.items()}
 
 
-def _used(plan: Plan, late: Head | None) -> list[str]:
+def used_lenses(plan: Plan, late: Head | None) -> list[str]:
     """The lenses that have to read the queries."""
     return list(dict.fromkeys([*plan.names, *([plan.rerank] if plan.rerank and not late else [])]))
 
 
-def _late(lenses: Lenses, plan: Plan) -> Head | None:
+def late_head(lenses: Lenses, plan: Plan) -> Head | None:
     """The head that makes the re-ranking lens, if the collection does not hold it. Refuses what the collection cannot do."""
     late = lenses.late_head(plan.rerank) if plan.rerank else None
-    for name in _used(plan, late):
+    for name in used_lenses(plan, late):
         _ = lenses[name]  # an unknown one is an error even when there is nothing to search
     if len(plan.names) > 1:
         plan.fusion.require_lenses(plan.names)

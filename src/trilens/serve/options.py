@@ -32,6 +32,11 @@ FilterText = Annotated[
     typer.Option("--filter", metavar="JSON", help="Only documents whose metadata match.", show_default=False),
 ]
 
+Rerank = Annotated[
+    str | None,
+    typer.Option("--rerank", metavar="LENS", help="Let this lens order what the others find.", show_default=False),
+]
+
 FusionText = Annotated[
     str | None,
     typer.Option(

@@ -74,6 +74,7 @@ class ExplainAsked(Asked):
     lenses: Annotated[list[str], Field(min_length=1)] | None = Field(None, description="All of the collection, if not given.")
     fusion: str | None = None
     expand: str | None = None
+    rerank: str | None = None
     filter: Metadata | None = None
     params: LensSettings = LensSettings()
 

@@ -61,6 +61,7 @@ async def explain(asked: messages.ExplainAsked, served: Named, service: Served) 
             asked.lenses,
             k=asked.k,
             where=asked.filter,
+            rerank=asked.rerank,
             params=params,
             fusion=asked.fusion,
             expand=asked.expand,
