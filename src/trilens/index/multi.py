@@ -31,6 +31,7 @@ from trilens.represent.ragged import concat_offsets
 
 SEED = 1234
 DRIFT_TOLD, FEWER_TOLD = 1.04, 4  # when the user is told that the codebook does not fit any more
+FEW_TOKENS = 1000  # the error of fewer is chance
 ADVICE = "the codebook was made for fewer or other documents; `trilens optimize --retrain` makes one that fits"
 DRIFT = 1.2  # times the error at training: from here on a batch gets centroids of its own
 MOST_CENTROIDS = 4  # times those that a batch alone would ask for: then no more are added because of drift
@@ -178,7 +179,7 @@ class MultiLens:
         codebook = Codebook(shared)
         error = sum(part.error for part in parts) / tokens
         wanted = self.config.centroids or centroid_count(tokens)
-        worn = error > DRIFT_TOLD * codebook.error or len(codebook.centroids) * FEWER_TOLD < wanted
+        worn = tokens >= FEW_TOKENS and (error > DRIFT_TOLD * codebook.error or len(codebook.centroids) * FEWER_TOLD < wanted)
         return {
             "tokens": tokens,
             "dimensions": codebook.dim,
