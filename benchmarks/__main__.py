@@ -31,7 +31,7 @@ CHAPTERS = {
     "sparse": Chapter(
         "weights over a vocabulary against scipy, splade-index and Seismic",
         f"{DATA}/debian-en.jsonl.xz",
-        "3 hours the first time (the model encodes the corpus), then 30 minutes",
+        "40 minutes the first time (the model encodes the corpus), then 20",
         (("sparse", "--shape", "vdr"), ("sparse", "--shape", "splade")),
         before=(("sparse_vectors", "--to", "runs/sparse/debian-en", "--characters", "240"),),
     ),
@@ -41,11 +41,13 @@ CHAPTERS = {
         "2 hours the first time (peers build their indexes), then 30 minutes",
         (("multi", "--documents", "5000", "--threads", "1"), ("multi", "--documents", "5000", "--threads", "2")),
     ),
-    "dense": Chapter("dense vectors against faiss", f"{DATA}/debian-en.jsonl.xz", "20 minutes", (("dense",),)),
+    "dense": Chapter(
+        "dense vectors against faiss", f"{DATA}/debian-en.jsonl.xz", "20 minutes the first time, then a minute", (("dense",),)
+    ),
     "encode": Chapter(
         "the encoder against sentence-transformers",
         f"{DATA}/cranfield; $TRILENS_CHECKPOINT, the weights of the bundled model",
-        "10 minutes",
+        "20 minutes",
         (("encode",),),
     ),
     "train": Chapter("the vocabulary head in training", "pip install trilens[train]", "10 minutes", (("train",),)),
@@ -54,7 +56,7 @@ CHAPTERS = {
     "endtoend": Chapter(
         "whole systems: trilens, bm25s, Pyserini, PyLate, txtai",
         f"{DATA}/squad-retrieval; $TRILENS_CHECKPOINT, the weights of the bundled model; Java 21 for Pyserini",
-        "1 hour",
+        "35 minutes",
         (("endtoend",),),
     ),
     "growth": Chapter(

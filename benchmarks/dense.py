@@ -28,7 +28,7 @@ from trilens.serve.progress import counting
 from trilens.store.config import DEFAULT_MODEL
 
 TIE = 1e-6
-SHARES = (1 / 64, 1 / 32, 1 / 16, 1 / 8, 1 / 4)  # of the lists that are read; 1/16 is the default of trilens
+SHARES = (1 / 64, 1 / 32, 1 / 16, 1 / 8, 1 / 4)  # of the lists that are read; 1/8 is the default of trilens
 
 
 def settings(documents: int) -> dict[str, list[tuple[Params, list[Params]]]]:

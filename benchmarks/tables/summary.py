@@ -1,26 +1,24 @@
 """Every lens against every peer in a line each, where the peer comes closest: the rest is in the chapters of the book."""
 
 from benchmarks.plots import frontier
-from benchmarks.tables.markdown import Row, last_runs, markdown, newest, times
+from benchmarks.tables.markdown import Row, last_runs, markdown, times
 from benchmarks.tables.races import MULTI, at_levels, fastest_as_good
+from benchmarks.tables.speed import bm25_races
 
 
 def speed() -> str:
     """One thread, k = 10; of a peer's runs the one over most documents, at the setting where it comes closest to trilens."""
     header = ["one thread, k = 10", "peer", "documents", "recall@10", "peer, ms", "trilens, ms", "trilens is"]
-    lines = [*_bm25(), *_races("multi", _multi()), *_races("sparse", _sparse())]
+    races = {"multi": _multi(), "sparse": _sparse(), "dense": _dense()}
+    lines = [*_bm25(), *(line for lens, found in races.items() for line in _races(lens, found))]
     return markdown(header, lines)
 
 
 def _bm25() -> list[list[str]]:
-    found = newest("bm25", "documents", "system")
-    most = max(documents for documents, system in found if system != "trilens")
-    ours = found[most, "trilens"]["ms_per_query_median"]
-    return [
-        _line("bm25", system, documents, "exact", row["ms_per_query_median"], ours)
-        for (documents, system), row in found.items()
-        if documents == most and system != "trilens"
-    ]
+    most, race = max(bm25_races().items())
+    ours = race["trilens"]["ms_per_query_median"]
+    theirs = {system: row["ms_per_query_median"] for system, row in race.items() if system != "trilens"}
+    return [_line("bm25", system, most, "exact", median, ours) for system, median in theirs.items()]
 
 
 def _multi() -> dict[str, tuple[list[Row], list[Row]]]:
@@ -37,6 +35,17 @@ def _sparse() -> dict[str, tuple[list[Row], list[Row]]]:
         for (shape, system), rows in runs.items()
         if shape == "vdr" and system != "trilens"
     }
+
+
+def _dense() -> dict[str, tuple[list[Row], list[Row]]]:
+    """Each kind of index that faiss has, and ours."""
+    runs = last_runs("dense", "corpus", "documents", "system")
+    found: dict[str, tuple[list[Row], list[Row]]] = {}
+    for (*race, system), rows in sorted(runs.items()):
+        for row in rows if system != "trilens" else ():
+            kind = f"{system} {row['parameters']['factory'].split(',')[0].rstrip('0123456789')}"
+            found.setdefault(kind, ([], runs[(*race, "trilens")]))[0].append(row)
+    return found
 
 
 def _races(lens: str, races: dict[str, tuple[list[Row], list[Row]]]) -> list[list[str]]:

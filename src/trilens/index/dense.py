@@ -36,7 +36,7 @@ class DenseConfig(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     ann_rows: int = Field(default=50_000, ge=256)
-    probes: float = Field(default=1 / 16, gt=0, le=1)
+    probes: float = Field(default=1 / 8, gt=0, le=1)
 
 
 DEFAULT = DenseConfig()
