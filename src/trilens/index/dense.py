@@ -151,7 +151,8 @@ class DenseSearcher:
         """Offer what the faiss index proposes; False if an exact search is as cheap, or it could not propose enough."""
         rows = len(part) if mask is None else int(mask.sum())
         wanted = min(rows, OVERSAMPLE * k)
-        if part.ann is None or rows < max(self._config.ann_rows * self._config.probes, wanted / self._config.probes):
+        # An approximate search reads a share of all rows, allowed or not; fewer than that are scored exactly.
+        if part.ann is None or rows < max(len(part) * self._config.probes, wanted / self._config.probes):
             return False
         import faiss
 
