@@ -23,12 +23,13 @@ def bm25_races() -> dict[int, dict[str, Row]]:
     races: dict[int, dict[str, Row]] = {}
     begun: dict[int, Row] = {}
     for row in rows("bm25"):
-        if row["system"] == "trilens":
-            begun[row["documents"]] = row
-        elif races.get(row["documents"], {}).get("trilens") is begun[row["documents"]]:
-            races[row["documents"]][row["system"]] = row
-        else:
-            races[row["documents"]] = {"trilens": begun[row["documents"]], row["system"]: row}
+        documents, system = row["documents"], row["system"]
+        if system == "trilens":
+            begun[documents] = row
+        elif documents in begun:  # else a peer ran alone
+            if races.get(documents, {}).get("trilens") is not begun[documents]:
+                races[documents] = {"trilens": begun[documents]}
+            races[documents][system] = row
     return races
 
 

@@ -68,8 +68,7 @@ def gather(
     measures = [str(measure) for measure in parse_measures(list(results[0].measures)) if not isinstance(measure, Hit)]
     comparison = compare(runs, split.qrels, measures, tested=measures[:1])
     by_name = {variant.name: variant for variant in variants}
-    texts = {query_id: query.text for query_id, query in split.queries.items()}
-    finder = Finder(comparison, runs, split.qrels, texts)
+    finder = Finder(comparison, runs, split.qrels, split.texts())
     examples: dict[str, Sequence[Example]] = {}
     for name, others in _families(comparison, by_name).items():
         found = []

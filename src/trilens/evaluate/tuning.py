@@ -19,7 +19,7 @@ from trilens.errors import BadInput
 from trilens.evaluate.measures import Hit, parse_measure
 from trilens.evaluate.soundness import examine
 from trilens.search.fusion import Candidates, Fusion, Policy, fuse
-from trilens.text.dataset import Dataset, judged_queries
+from trilens.text.dataset import Dataset, with_judgements
 from trilens.text.qrels import Qrels
 
 POLICIES: tuple[Policy, ...] = ("zscore", "minmax", "rrf", "weighted")
@@ -101,8 +101,9 @@ def tune(
 ) -> Tuning:
     """The best weights of each policy for these lenses on the judged queries of a split, which must not be the test split."""
     parsed = _require(split, lenses, measure, policies)
-    queries, qrels = judged_queries(dataset, split)
-    warnings = [*examine(dataset.split(split), collection).lines(), *_also_tested(dataset, set(queries))]
+    chosen = with_judgements(dataset, split)
+    queries, qrels = chosen.texts(), chosen.qrels
+    warnings = [*examine(chosen, collection).lines(), *_also_tested(dataset, set(queries))]
     if len(queries) < 2 * FOLDS:
         raise BadInput(f"{dataset.name} has {len(queries)} judged queries in split {split!r}; expected at least {2 * FOLDS}")
     judged = gather(collection, queries, lenses, depth, report)

@@ -54,7 +54,7 @@ class Beir:
     def queries(self, split: str) -> dict[str, str]:
         """The texts of the queries that have judgements in this split, in the order of queries.jsonl."""
         judged = judged_split(split, self._queries(), self.qrels(split), shown(self._qrels_path(split)))
-        return {query_id: query.text for query_id, query in judged.queries.items()}
+        return judged.texts()
 
     def _qrels_path(self, split: str) -> Path:
         splits = self.splits()

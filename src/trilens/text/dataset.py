@@ -27,6 +27,10 @@ class Split:
         """Whether there are answers to look for in what is found."""
         return any(query.answers for query in self.queries.values())
 
+    def texts(self) -> dict[str, str]:
+        """What is asked, by query id."""
+        return {query_id: query.text for query_id, query in self.queries.items()}
+
     def languages(self) -> list[str]:
         """Of the queries, sorted; none where they are not known."""
         return sorted({query.language for query in self.queries.values() if query.language})
@@ -52,10 +56,16 @@ class Dataset(Protocol):
 
 def judged_queries(dataset: Dataset, split: str) -> tuple[dict[str, str], Qrels]:
     """The texts of a split's queries and their judgements; refused where all there is are answers."""
+    found = with_judgements(dataset, split)
+    return found.texts(), found.qrels
+
+
+def with_judgements(dataset: Dataset, split: str) -> Split:
+    """A split, refused where all there is are answers."""
     found = dataset.split(split)
     if not found.qrels:
         raise BadInput(f"split {split!r} of {dataset.name} has answers but no judgements; expected a split with judgements")
-    return {query_id: query.text for query_id, query in found.queries.items()}, found.qrels
+    return found
 
 
 def judged_split(name: str, queries: Queries, qrels: Qrels, where: str) -> Split:
