@@ -84,13 +84,15 @@ def vdr(texts: Texts) -> Variants:
     for top, (some_queries, some_docs) in cuts.items():
         yield "VDR", f"top {top}", compared(texts, some_queries, some_docs, texts.weighing)
     own = is_own(docs, _bag(texts.docs))
+    alone = texts.weighing.model_copy(update={"bag_added": 0.0})  # what is added to them are own terms
     for name, keep in (("own", own), ("not their own", ~own), ("all", np.ones_like(own))):
-        yield "VDR terms of documents", name, compared(texts, queries, kept(docs, keep), texts.weighing)
+        yield "VDR terms of documents", name, compared(texts, queries, kept(docs, keep), alone)
     usual = cuts[USUAL_TOP]
     yield "VDR weighing", "the inner product", compared(texts, *usual, PLAIN)
     changes: dict[str, dict[str, Any]] = {
         "length": {"sparse_length": 0.0},
-        "own words": {"own_query": 1.0, "own_doc": 1.0},
+        "own words": {"own_query": 1.0, "bag_added": 0.0},
+        "repeats": {"repeats": 0.0},
         "rarity": {"rarity": False},
     }
     for name, change in changes.items():

@@ -121,7 +121,13 @@ def test_special_tokens_are_no_terms(tmp_path: Path) -> None:
     """[UNK] has a weight of its own at a late place; so have a marker and the closing token."""
     found = echo(tmp_path, multi={"doc_marker": "$"}).encode_docs(["fox " * 5 + "zebra"])
     assert rows(found.lexical, 0) == [{"fox": 11 + 7 - 13}]
-    assert rows(found.bag) == [{"fox": 1}]
+    assert rows(found.bag) == [{"fox": 5}]
+
+
+def test_repeated_tokens_raise_a_lexical_weight(tmp_path: Path) -> None:
+    """By 2 n / (n + 1) for n times with a weight above zero, which the first `red` has not."""
+    found = echo(tmp_path, lexical={"repeats": 1.0}).encode_docs(["red fox red runs red"])
+    assert rows(found.lexical, 0) == [{"red": (10 + 6 - 13) * 4 / 3, "fox": 11 + 3 - 13, "runs": 12 + 5 - 13}]
 
 
 def test_ids_below_the_shift_are_no_terms(tmp_path: Path) -> None:

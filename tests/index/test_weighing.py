@@ -1,4 +1,4 @@
-"""Own words, lengths and rarity against arithmetic by hand."""
+"""Own words, repeats, lengths and rarity against arithmetic by hand."""
 
 from pathlib import Path
 
@@ -15,20 +15,43 @@ from .test_sparse import NoEncoder, as_bag, sparse
 
 # Three documents over five terms, with the terms that they hold themselves.
 DOCS = sparse([{0: 3.0, 1: 4.0}, {1: 2.0, 2: 1.0, 4: 2.0}, {}], dim=5)
-OWN = sparse([{0: 1.0, 3: 1.0}, {4: 1.0}, {2: 1.0}], dim=5)
+OWN = sparse([{0: 1.0, 3: 3.0}, {4: 1.0}, {2: 2.0}], dim=5)
 QUERY = sparse([{0: 1.0, 1: 2.0, 4: 5.0}], dim=5)
 ASKED = sparse([{1: 1.0}], dim=5)
 
 
-def test_own_words_are_raised_before_the_length_is_taken() -> None:
-    weighed = weigh_docs(Encoded(sparse=DOCS, bag=OWN), "sparse", Weighing(own_doc=2.0, sparse_length=1.0))
-    first, second = np.hypot(6, 4), np.sqrt(2.0**2 + 1 + 4**2)
-    assert weighed.weights == pytest.approx([6 / first, 4 / first, 2 / second, 1 / second, 4 / second])
-    assert (weighed.terms.tolist(), weighed.indptr.tolist()) == (DOCS.terms.tolist(), DOCS.indptr.tolist())
+def test_a_part_of_the_bag_is_added_at_length_1() -> None:
+    weighed = weigh_docs(Encoded(sparse=DOCS, bag=OWN), "sparse", Weighing(repeats=1.0, sparse_length=1.0, bag_added=0.5))
+    assert weighed.weights == pytest.approx([3 / 5 + 0.5, 4 / 5, 0.75, 2 / 3, 1 / 3, 2 / 3 + 0.5, 2 / 3])
+    assert (weighed.terms.tolist(), weighed.indptr.tolist()) == ([0, 1, 3, 1, 2, 4, 2], [0, 3, 6, 7])
+
+
+def test_repeated_tokens_of_a_bag_count_more_but_never_twice() -> None:
+    docs = Encoded(bag=sparse([{0: 1.0, 1: 2.0, 2: 9.0}, {}], dim=5))
+    assert weigh_docs(docs, "bag", Weighing(repeats=1.0)).weights == pytest.approx([1, 4 / 3, 1.8])
+    assert weigh_docs(docs, "bag", PLAIN).weights.tolist() == [1, 1, 1]
+
+
+def test_bags_with_repeats_are_stored_with_weights(tmp_path: Path) -> None:
+    weighing = Weighing(repeats=1.0, bag_length=1.0)
+    lens = SparseLens("tokens", "bag", NoEncoder(), SparseConfig(weights="float32"), weighing)
+    for name in ("a", "b", "joined"):
+        (tmp_path / name).mkdir()
+    lens.build(Encoded(bag=OWN), tmp_path / "a")
+    lens.build(Encoded(bag=sparse([{0: 3.0, 1: 1.0}], dim=5)), tmp_path / "b")
+    lens.merge(
+        [lens.open(tmp_path / name) for name in "ab"], [np.array([True, False, True]), np.array([True])], tmp_path / "joined"
+    )
+    searcher = lens.searcher([lens.open(tmp_path / "joined")], [None])
+    length = np.hypot(1, 1.5)
+    assert searcher.row(0)[1] == pytest.approx([1 / length, 1.5 / length])
+    found = searcher.search(Encoded(sparse=sparse([{0: 2.0}], dim=5)), 3)
+    assert found.rows[0].tolist()[:2] == [2, 0]
+    assert found.scores[0][:2] == pytest.approx([3 / length, 2 / length])
 
 
 def test_a_length_may_count_in_part() -> None:
-    weighed = weigh_docs(Encoded(lexical=DOCS), "lexical", Weighing(own_doc=9.0, lexical_length=0.5))
+    weighed = weigh_docs(Encoded(lexical=DOCS), "lexical", Weighing(repeats=9.0, bag_added=9.0, lexical_length=0.5))
     assert weighed.weights == pytest.approx([3 / 5**0.5, 4 / 5**0.5, 2 / 3**0.5, 1 / 3**0.5, 2 / 3**0.5])
 
 

@@ -80,7 +80,7 @@ def distinct(texts: list[list[tuple[int, float]]], shift: int, left_out: set[int
     ends = begins + np.array([len(text) for text in texts], np.int64)
     marked = np.array([term in left_out for term in range(size)])
     ids, given_weights = np.array([id_ for id_, _ in flat], np.int32), np.array([weight for _, weight in flat], np.float32)
-    indptr, terms, weights = highest_per_term(ids, given_weights, begins, ends, shift, marked)
+    indptr, terms, weights, _ = highest_per_term(ids, given_weights, begins, ends, shift, marked)
     pairs = list(zip(terms.tolist(), weights.tolist(), strict=True))
     return [pairs[indptr[i] : indptr[i + 1]] for i in range(len(texts))]
 

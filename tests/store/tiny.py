@@ -6,7 +6,8 @@ on the words alone, so processes agree on them, and encoding takes no time besid
 
 import json
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from functools import cache
 from hashlib import blake2b
 from itertools import pairwise
@@ -42,7 +43,8 @@ CONFIG = {
     "weighing": {
         "rarity": True,
         "own_query": 3.0,
-        "own_doc": 2.0,
+        "repeats": 1.0,
+        "bag_added": 0.5,
         "sparse_length": 1.0,
         "lexical_length": 0.5,
         "bag_length": 0.5,
@@ -115,7 +117,7 @@ class TinyEncoder:
 
 
 class TinyBags:
-    """The different words of a text."""
+    """The different words of a text, each with how often it stands there."""
 
     def __init__(self, fingerprint: str) -> None:
         self.fingerprint = fingerprint
@@ -123,7 +125,7 @@ class TinyBags:
     def encode_docs(self, texts: Sequence[str], progress: Progress | None = None) -> Encoded:
         if progress:
             progress(len(texts))
-        return Encoded(bag=_weigh([dict.fromkeys(map(_term, re.findall(r"\w+", text.lower())), 1.0) for text in texts]))
+        return Encoded(bag=_weigh([dict(Counter(map(_term, re.findall(r"\w+", text.lower())))) for text in texts]))
 
     def encode_queries(self, texts: Sequence[str]) -> Encoded:
         return self.encode_docs(texts)
@@ -142,7 +144,7 @@ def _expanded(words: list[str]) -> dict[int, float]:
     return weights
 
 
-def _weigh(rows: list[dict[int, float]]) -> Sparse:
+def _weigh(rows: Sequence[Mapping[int, float]]) -> Sparse:
     pairs = [pair for row in rows for pair in sorted(row.items())]
     terms, weights = np.array([term for term, _ in pairs], np.int32), np.array([weight for _, weight in pairs], np.float32)
     return Sparse(np.cumsum([0, *(len(row) for row in rows)]), terms, weights, WORDS)

@@ -18,9 +18,9 @@ Progress = Callable[[int], None]
 class Encoded:
     """What one pass over a batch gave; a head that the model does not have is None.
 
-    `bag` has the text's own tokens, each once with weight 1, over the same vocabulary as `sparse`; special tokens and those
-    below the vocabulary's shift are left out. `truncated` counts the texts that were longer than the model reads: their ends
-    are not in the representation.
+    `bag` has the text's own tokens, each with how often it stands there, over the same vocabulary as `sparse`; special tokens
+    and those below the vocabulary's shift are left out. `truncated` counts the texts that were longer than the model reads:
+    their ends are not in the representation.
     """
 
     counts: Counts | None = None

@@ -101,6 +101,9 @@ class LexicalHead(BaseModel):
 
     dim: int = Field(gt=0)  # size of the vocabulary
     stems: str | None = None  # a Snowball language: tokens of one stem are one term, the first of them; None: each is its own
+    repeats: float = Field(
+        default=0, ge=0
+    )  # by which a weight grows with how often its term stands there: `represent.saturated`
 
     @field_validator("stems")
     @classmethod
@@ -111,19 +114,21 @@ class LexicalHead(BaseModel):
 class Weighing(BaseModel):
     """How weighted terms are meant to be compared; as it stands, by the inner product of what the heads give.
 
-    The words that a model adds to a text are less certain than the text's own, a long text shares more terms with any query,
-    and no model knows which terms are common in a collection: these say how much of that is taken into account.
+    The words that a model adds to a text are less certain than the text's own, a word that is repeated says more of what a
+    text is about, a long text shares more terms with any query, and no model knows which terms are common in a collection:
+    these say how much of that is taken into account.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     rarity: bool = False  # terms of queries count by how rare they are in the collection, as in BM25
-    own_query: float = Field(default=1, gt=0)  # by which the weights of a text's own words in `sparse` are multiplied
-    own_doc: float = Field(default=1, gt=0)
+    own_query: float = Field(default=1, gt=0)  # by which the weights of a query's own words in `sparse` are multiplied
+    repeats: float = Field(default=0, ge=0)  # how much repeated tokens of a document's bag count: `represent.saturated`
     # The weights of a document are divided by the length of its vector to this power; 1 brings all to length 1.
     sparse_length: float = Field(default=0, ge=0, le=1)
     lexical_length: float = Field(default=0, ge=0, le=1)
     bag_length: float = Field(default=0, ge=0, le=1)
+    bag_added: float = Field(default=0, ge=0)  # the part of a document's bag, so weighed, that is added to its `sparse`
 
 
 Described = MultiHead | SparseHead | LexicalHead

@@ -12,7 +12,7 @@ from trilens.encode.reading import Own
 from trilens.encode.tokens import Tokens
 from trilens.errors import BadInput, BadModel
 from trilens.kernels.activations import ALL, highest_per_term, keep_weights
-from trilens.represent import Sparse
+from trilens.represent import Sparse, saturated
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,18 +51,21 @@ class Terms:
                 )
         self.dim = tokens.size - self._shift
         self._stems = config.lexical.stems if config.lexical else None
+        self._repeats = config.lexical.repeats if config.lexical else 0
 
     def bag(self, own: Own) -> Sparse:
-        """The text's own tokens, each once, weight 1."""
-        weights = np.ones(len(own.ids), np.float32)
-        found = highest_per_term(own.ids, weights, own.begins, own.ends, self._shift, self._tokens.special)
-        return Sparse(*found, self.dim)
+        """The text's own tokens, each with how often it stands there."""
+        alike = np.ones(len(own.ids), np.float32)
+        indptr, terms, _, counts = highest_per_term(own.ids, alike, own.begins, own.ends, self._shift, self._tokens.special)
+        return Sparse(indptr, terms, counts, self.dim)
 
     def lexical(self, own: Own, weights: NDArray[np.float32]) -> Sparse:
-        """The text's own tokens, each with the highest of the weights (of all tokens) that it has in the text."""
+        """The text's own tokens, each with the highest of the weights (of all tokens) that it has in the text, raised where
+        it is repeated."""
         require_finite(weights, "lexical")
-        found = highest_per_term(self.lexical_terms(own.ids), weights, own.begins, own.ends, 0, self._tokens.special)
-        return Sparse(*found, self._tokens.size)
+        ids = self.lexical_terms(own.ids)
+        indptr, terms, highest, counts = highest_per_term(ids, weights, own.begins, own.ends, 0, self._tokens.special)
+        return Sparse(indptr, terms, highest * saturated(counts, self._repeats), self._tokens.size)
 
     def lexical_terms(self, ids: NDArray[np.integer]) -> NDArray[np.int32]:
         """The terms of a `lexical` that these tokens are: themselves, or the first token of the same stem."""

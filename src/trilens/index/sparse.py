@@ -1,8 +1,8 @@
 """The sparse lenses: weighted terms of a vocabulary, compared by inner product.
 
 The same lens serves vectors over a model's whole vocabulary ("sparse"), weights of a text's own tokens ("lexical") and bags of
-tokens without weights ("bag"), which need no model at all. A search adds up bounds for all rows and scores the best of them by
-the rows themselves (kernels/sparse_search.py), so a score never depends on how its row was found.
+tokens ("bag"), bare or with how often each stands there, which need no model at all. A search adds up bounds for all rows and
+scores the best of them by the rows themselves (kernels/sparse_search.py), so a score never depends on how its row was found.
 """
 
 from collections.abc import Sequence
@@ -36,7 +36,7 @@ Floats = NDArray[np.float32]
 
 
 class SparseConfig(BaseModel):
-    """`weights`: 8 bits each with a scale per row, or as the model gives them. Bags have none."""
+    """`weights`: 8 bits each with a scale per row, or as the model gives them. Bare bags have none."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -64,7 +64,7 @@ class SparseLens(SharesNothing):
         """Write the part of one segment."""
         rows = weigh_docs(encoded, self.field, self.weighing)
         require_sound(rows, "document")
-        if self.field == "bag":
+        if self._bare:
             BagPart.build(rows, folder)
         else:
             WeightedPart.build(rows, self.config.weights, folder)
@@ -74,12 +74,17 @@ class SparseLens(SharesNothing):
         dims = {part.dim for part in parts}
         if len(dims) != 1:
             raise BadInput(f"cannot join segments over vocabularies of {sorted(dims)} terms; expected one size")
-        kind = BagPart if self.field == "bag" else WeightedPart
+        kind = BagPart if self._bare else WeightedPart
         kind.merge(parts, keep, folder)
 
     def open(self, folder: Path) -> SparsePart:
         """Map a part."""
-        return BagPart.open(folder, self.weighing) if self.field == "bag" else WeightedPart.open(folder)
+        return BagPart.open(folder, self.weighing) if self._bare else WeightedPart.open(folder)
+
+    @property
+    def _bare(self) -> bool:
+        """Whether all terms of a row weigh the same."""
+        return self.field == "bag" and self.weighing.repeats == 0
 
     def searcher(
         self, parts: Sequence[SparsePart], live: Sequence[Mask | None], shared: Sequence[Any] = ()

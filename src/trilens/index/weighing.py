@@ -1,33 +1,44 @@
-"""What weighted terms count for in a collection: own words more than added ones, long documents less, rare terms more."""
+"""What weighted terms count for in a collection: own words more than added ones, repeated ones more, long documents less, rare
+terms more."""
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trilens.encode.encoder import Encoded
 from trilens.encode.folder import Weighing
-from trilens.kernels.sparse import weigh_rows
-from trilens.represent import Sparse
+from trilens.kernels.sparse import add_rows, raise_own
+from trilens.represent import Sparse, saturated
 
 PLAIN = Weighing()
-NO_BAG = np.zeros(1, np.int64), np.empty(0, np.int32)
 
 
 def weigh_docs(docs: Encoded, field: str, weighing: Weighing) -> Sparse:
-    """The vectors of documents as they are stored. Bags have no weights to change: see `bag_scales`."""
+    """The vectors of documents as they are stored."""
     rows: Sparse | None = getattr(docs, field)
     assert rows is not None
-    if field == "sparse":
-        return _weighed(rows, docs.bag, weighing.own_doc, weighing.sparse_length)
-    return _weighed(rows, None, 1, weighing.lexical_length) if field == "lexical" else rows
+    if field == "lexical":
+        return _shortened(rows, weighing.lexical_length)
+    if field == "bag":
+        counted = saturated(rows.weights, weighing.repeats)
+        return _shortened(Sparse(rows.indptr, rows.terms, counted, rows.dim), weighing.bag_length)
+    rows = _shortened(rows, weighing.sparse_length)
+    if weighing.bag_added == 0:
+        return rows
+    bag = weigh_docs(docs, "bag", weighing)
+    added = bag.weights * np.float32(weighing.bag_added)
+    return Sparse(*add_rows(rows.indptr, rows.terms, rows.weights, bag.indptr, bag.terms, added), rows.dim)
 
 
 def weigh_queries(queries: Sparse, bag: Sparse | None, weighing: Weighing) -> Sparse:
     """The vectors of queries over the vocabulary with their own words raised; `bag` says which these are."""
-    return _weighed(queries, bag, weighing.own_query, 0)
+    if bag is None or weighing.own_query == 1:
+        return queries
+    weights = raise_own(queries.indptr, queries.terms, queries.weights, bag.indptr, bag.terms, weighing.own_query)
+    return Sparse(queries.indptr, queries.terms, weights, queries.dim)
 
 
 def bag_scales(lengths: NDArray[np.integer], weighing: Weighing) -> NDArray[np.float64]:
-    """What each term of a bag of so many terms counts for."""
+    """What each term of a bag of so many terms counts for where repeats do not count."""
     return np.asarray(np.maximum(lengths, 1) ** (-weighing.bag_length / 2), np.float64)
 
 
@@ -36,9 +47,11 @@ def rarity(frequencies: NDArray[np.integer] | NDArray[np.float64], rows: int) ->
     return np.asarray(np.log1p((rows - frequencies + 0.5) / (frequencies + 0.5)), np.float64)
 
 
-def _weighed(rows: Sparse, bag: Sparse | None, own: float, power: float) -> Sparse:
-    if own == 1 and power == 0:
+def _shortened(rows: Sparse, power: float) -> Sparse:
+    """Each row divided by its length to a power."""
+    if power == 0:
         return rows
-    starts, terms = NO_BAG if bag is None else (bag.indptr, bag.terms)
-    weights = weigh_rows(rows.indptr, rows.terms, rows.weights, starts, terms, own, power)
-    return Sparse(rows.indptr, rows.terms, weights, rows.dim)
+    row_of = np.repeat(np.arange(len(rows)), np.diff(rows.indptr))
+    squares = np.bincount(row_of, np.square(rows.weights, dtype=np.float64), minlength=len(rows))
+    scales = np.where(squares > 0, squares, 1) ** (-power / 2)
+    return Sparse(rows.indptr, rows.terms, (rows.weights * scales[row_of]).astype(np.float32), rows.dim)

@@ -16,19 +16,21 @@ ALL = -1
 @kernel
 def highest_per_term(
     ids: Terms, weights: Floats, begins: Offsets, ends: Offsets, shift: int, left_out: NDArray[np.bool_]
-) -> tuple[Offsets, Terms, Floats]:
+) -> tuple[Offsets, Terms, Floats, Floats]:
     """The distinct terms of each text, ascending, each with its highest weight; weights of zero are left out.
 
     The tokens of text i are `begins[i]:ends[i]` of `ids`, with `weights` beside them. A term is an id less `shift`; ids below
-    that, and those that `left_out` (vocabulary,) marks, are no terms. Returns offsets, terms and weights.
+    that, and those that `left_out` (vocabulary,) marks, are no terms. Returns offsets, terms, weights, and how often each
+    term stands in its text.
     """
     texts = len(begins)
     total = 0
     for text in range(texts):
         total += ends[text] - begins[text]
     indptr = np.zeros(texts + 1, np.int64)
-    terms, best = np.empty(total, np.int32), np.empty(total, np.float32)
+    terms, best, counts = np.empty(total, np.int32), np.empty(total, np.float32), np.empty(total, np.float32)
     highest = np.zeros(len(left_out), np.float32)  # zero wherever the text has not been yet
+    met = np.zeros(len(left_out), np.float32)
     used = 0
     for text in range(texts):
         first = used
@@ -40,13 +42,14 @@ def highest_per_term(
                 terms[used] = term
                 used += 1
             highest[term] = max(highest[term], weights[at])
+            met[term] += 1
         terms[first:used].sort()
         for at in range(first, used):
-            best[at] = highest[terms[at]]
-            highest[terms[at]] = 0
+            best[at], counts[at] = highest[terms[at]], met[terms[at]]
+            highest[terms[at]] = met[terms[at]] = 0
             terms[at] -= shift
         indptr[text + 1] = used
-    return indptr, terms[:used].copy(), best[:used].copy()
+    return indptr, terms[:used].copy(), best[:used].copy(), counts[:used].copy()
 
 
 @kernel

@@ -63,27 +63,37 @@ def count_positive(indptr: Ints, weights: Floats) -> Ints:
 
 
 @kernel
-def weigh_rows(
-    indptr: Ints, terms: Terms, weights: Floats, own_starts: Ints, own_terms: Terms, own: float, power: float
-) -> Floats:
-    """The weights with those of a row's own terms multiplied by `own`, then divided by the length of the row to a power.
-
-    The own terms of row i, ascending, are `own_starts[i]:own_starts[i + 1]` of `own_terms`; without any rows there, no row
-    has own terms.
-    """
-    weighed = np.empty(len(weights), np.float32)
+def raise_own(indptr: Ints, terms: Terms, weights: Floats, own_starts: Ints, own_terms: Terms, own: float) -> Floats:
+    """The weights with those of a row's own terms multiplied by `own`; `own_terms` are rows as `terms` are."""
+    raised = weights.copy()
     for row in range(len(indptr) - 1):
-        at_own, own_end = (own_starts[row], own_starts[row + 1]) if row + 1 < len(own_starts) else (0, 0)
-        squares = 0.0
+        at_own, own_end = own_starts[row], own_starts[row + 1]
         for at in range(indptr[row], indptr[row + 1]):
             while at_own < own_end and own_terms[at_own] < terms[at]:
                 at_own += 1
-            held = at_own < own_end and own_terms[at_own] == terms[at]
-            weighed[at] = weights[at] * own if held else weights[at]
-            squares += np.float64(weighed[at]) * weighed[at]
-        if power > 0 and squares > 0:
-            weighed[indptr[row] : indptr[row + 1]] *= np.float32(squares ** (-power / 2))
-    return weighed
+            if at_own < own_end and own_terms[at_own] == terms[at]:
+                raised[at] *= own
+    return raised
+
+
+@kernel
+def add_rows(
+    indptr: Ints, terms: Terms, weights: Floats, other_ptr: Ints, other_terms: Terms, other_weights: Floats
+) -> tuple[Ints, Terms, Floats]:
+    """The sums of two rows each: all terms that one of them has, ascending."""
+    total = len(terms) + len(other_terms)
+    sums, to_terms, to_weights = np.zeros(len(indptr), np.int64), np.empty(total, np.int32), np.empty(total, np.float32)
+    to = 0
+    for row in range(len(indptr) - 1):
+        at, end, other, other_end = indptr[row], indptr[row + 1], other_ptr[row], other_ptr[row + 1]
+        while at < end or other < other_end:
+            here = at < end and (other == other_end or terms[at] <= other_terms[other])
+            there = other < other_end and (at == end or other_terms[other] <= terms[at])
+            to_terms[to] = terms[at] if here else other_terms[other]
+            to_weights[to] = (weights[at] if here else np.float32(0)) + (other_weights[other] if there else np.float32(0))
+            at, other, to = at + here, other + there, to + 1
+        sums[row + 1] = to
+    return sums, to_terms[:to].copy(), to_weights[:to].copy()
 
 
 @kernel

@@ -2,6 +2,6 @@
 
 from trilens.represent.dense import Dense
 from trilens.represent.multi import Multi
-from trilens.represent.sparse import Sparse
+from trilens.represent.sparse import Sparse, saturated
 
-__all__ = ["Dense", "Multi", "Sparse"]
+__all__ = ["Dense", "Multi", "Sparse", "saturated"]

@@ -58,3 +58,8 @@ class Sparse:
         """Map what `save` wrote."""
         indptr, terms, weights = (open_array(folder, name) for name in ("indptr", "terms", "weights"))
         return Sparse(indptr, terms, weights, int(open_array(folder, "dim")))
+
+
+def saturated(counts: NDArray[np.float32], repeats: float) -> NDArray[np.float32]:
+    """What terms that stand so often in a text count for: 1 if once, more if repeated, and always less than 1 + `repeats`."""
+    return np.asarray(counts * (1 + repeats) / (counts + repeats), np.float32)

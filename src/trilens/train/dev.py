@@ -13,6 +13,7 @@ from trilens.encode.folder import Head
 from trilens.errors import BadInput
 from trilens.index.exact import exact_dense, exact_multi, exact_sparse
 from trilens.index.topk import TopK
+from trilens.index.weighing import PLAIN, weigh_docs
 from trilens.train.data.examples import Examples
 from trilens.train.encoder import TorchEncoder
 
@@ -76,7 +77,7 @@ def search(head: Searched, queries: Encoded, passages: Encoded, k: int) -> TopK:
     if head == "multi":
         return exact_multi(_there(queries.multi), _there(passages.multi), k)
     if head == "tokens":
-        return exact_sparse(_there(queries.sparse), _there(passages.bag), k)
+        return exact_sparse(_there(queries.sparse), weigh_docs(passages, "bag", PLAIN), k)
     return exact_sparse(_there(getattr(queries, head)), _there(getattr(passages, head)), k)
 
 
