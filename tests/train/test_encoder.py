@@ -15,6 +15,7 @@ from tests.train import tiny
 from trilens.encode.onnx import OnnxEncoder
 from trilens.encode.terms import SparseMode
 from trilens.errors import BadInput, BadModel
+from trilens.index.weighing import PLAIN, weigh_docs
 from trilens.train.build import build_model
 from trilens.train.encoder import TorchEncoder
 from trilens.train.model import stacks_of
@@ -67,15 +68,15 @@ def test_the_same_as_the_encoder_that_serves(model: SentenceTransformer, served:
 
 
 def test_the_same_as_in_training(model: SentenceTransformer) -> None:
-    """What the losses see is what is indexed, but for the weights that are left out."""
+    """What the losses see is what is indexed, but for the weights that are left out and for repeated tokens of bags."""
     encoder = TorchEncoder(model, mode=SparseMode(top=None))
     seen = model.eval()(model.preprocess(tiny.TEXTS, task="document"))
     encoded = encoder.encode_docs(tiny.TEXTS)
     assert encoded.dense and encoded.sparse and encoded.lexical and encoded.multi and encoded.bag
     np.testing.assert_allclose(encoded.dense.vectors, seen["sentence_embedding"].detach(), atol=1e-5)
     np.testing.assert_allclose(encoded.multi.vectors, seen["multi"][seen["multi_mask"]].detach(), atol=1e-5)
-    for name, tensor in (("sparse", seen["sparse"]), ("lexical", seen["lexical"]), ("bag", seen["bags"])):
-        sparse = getattr(encoded, name)
+    bag = weigh_docs(encoded, "bag", PLAIN)
+    for sparse, tensor in ((encoded.sparse, seen["sparse"]), (encoded.lexical, seen["lexical"]), (bag, seen["bags"])):
         dense = np.zeros(tensor.shape, np.float32)
         for row in range(len(dense)):
             part = slice(sparse.indptr[row], sparse.indptr[row + 1])
