@@ -210,7 +210,8 @@ def command(file: Path, run: Path, more: list[str] | None = None, processes: int
     if processes > 1:
         start += ["torch.distributed.run", "--standalone", "--nproc-per-node", str(processes), "-m"]
     arguments = [*start, "trilens", "train", str(file), "--to", str(run), *(more or [])]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    # Sums of floats depend on how many threads share them, so what is compared must have as many.
+    environment = {**os.environ, "OMP_NUM_THREADS": str(torch.get_num_threads() if processes == 1 else 1)}
     return subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment)
 
 
