@@ -74,21 +74,22 @@ def test_no_rows() -> None:
     assert kept(np.empty((0, 5), np.float32), 3, [], True) == []
 
 
-def distinct(texts: list[list[tuple[int, float]]], shift: int, left_out: set[int], size: int = 40) -> list[Row]:
+def distinct(texts: list[Row], shift: int, left_out: set[int], size: int = 40) -> list[list[tuple[int, float, float]]]:
+    """The terms of each text with their highest weights and how often they stand there."""
     flat = [pair for text in texts for pair in [(7, 9.0), *text, (8, 9.0)]]  # what stands around a text must not show
     begins = np.cumsum([1, *(len(text) + 2 for text in texts)])[:-1]
     ends = begins + np.array([len(text) for text in texts], np.int64)
     marked = np.array([term in left_out for term in range(size)])
     ids, given_weights = np.array([id_ for id_, _ in flat], np.int32), np.array([weight for _, weight in flat], np.float32)
-    indptr, terms, weights, _ = highest_per_term(ids, given_weights, begins, ends, shift, marked)
-    pairs = list(zip(terms.tolist(), weights.tolist(), strict=True))
-    return [pairs[indptr[i] : indptr[i + 1]] for i in range(len(texts))]
+    indptr, *found = highest_per_term(ids, given_weights, begins, ends, shift, marked)
+    rows = list(zip(*(array.tolist() for array in found), strict=True))
+    return [rows[indptr[i] : indptr[i + 1]] for i in range(len(texts))]
 
 
 def test_distinct_terms_by_hand() -> None:
     texts = [[(9, 1.0), (5, 0.5), (9, 3.0), (9, 2.0), (6, 0.0), (3, 1.0)], [], [(9, 0.25), (4, 1.0)]]
-    assert distinct(texts, 0, set()) == [[(3, 1.0), (5, 0.5), (9, 3.0)], [], [(4, 1.0), (9, 0.25)]]
-    assert distinct(texts, 4, {9}) == [[(1, 0.5)], [], [(0, 1.0)]]
+    assert distinct(texts, 0, set()) == [[(3, 1, 1), (5, 0.5, 1), (9, 3, 3)], [], [(4, 1, 1), (9, 0.25, 1)]]
+    assert distinct(texts, 4, {9}) == [[(1, 0.5, 1)], [], [(0, 1, 1)]]
     assert distinct([], 0, set()) == []
 
 
@@ -101,9 +102,9 @@ def test_distinct_terms_by_hand() -> None:
 def test_distinct_terms_against_a_dict(texts: list[Row], shift: int, left_out: set[int]) -> None:
     expected = []
     for text in texts:
-        best: dict[int, float] = {}
+        met: dict[int, list[float]] = {}
         for id_, weight in text:
             if id_ >= shift and id_ not in left_out and weight > 0:
-                best[id_ - shift] = max(weight, best.get(id_ - shift, 0))
-        expected.append(sorted(best.items()))
+                met.setdefault(id_ - shift, []).append(weight)
+        expected.append([(term, max(weights), len(weights)) for term, weights in sorted(met.items())])
     assert distinct(texts, shift, left_out) == expected

@@ -101,9 +101,7 @@ class LexicalHead(BaseModel):
 
     dim: int = Field(gt=0)  # size of the vocabulary
     stems: str | None = None  # a Snowball language: tokens of one stem are one term, the first of them; None: each is its own
-    repeats: float = Field(
-        default=0, ge=0
-    )  # by which a weight grows with how often its term stands there: `represent.saturated`
+    repeats: float = Field(default=0, ge=0)  # how much more a repeated term counts: `represent.saturated`
 
     @field_validator("stems")
     @classmethod
@@ -123,7 +121,7 @@ class Weighing(BaseModel):
 
     rarity: bool = False  # terms of queries count by how rare they are in the collection, as in BM25
     own_query: float = Field(default=1, gt=0)  # by which the weights of a query's own words in `sparse` are multiplied
-    repeats: float = Field(default=0, ge=0)  # how much repeated tokens of a document's bag count: `represent.saturated`
+    repeats: float = Field(default=0, ge=0)  # how much more a repeated token of a document's bag counts: `represent.saturated`
     # The weights of a document are divided by the length of its vector to this power; 1 brings all to length 1.
     sparse_length: float = Field(default=0, ge=0, le=1)
     lexical_length: float = Field(default=0, ge=0, le=1)
