@@ -30,8 +30,8 @@ def by_dataset(measure: str) -> str:
 
 def systems_by_datasets(title: str, found: Mapping[tuple[str, str], float], style: str) -> str:
     """A line for each system, a column for each collection, and the mean of those that are averaged, if all are there."""
-    present = dict.fromkeys(dataset for dataset, _ in found)
-    datasets = [name for name in AVERAGED if name in present] + [name for name in present if name not in AVERAGED]
+    present = {dataset for dataset, _ in found}
+    datasets = [name for name in AVERAGED if name in present] + sorted(name for name in present if name not in AVERAGED)
     whole = [name for name in AVERAGED if name in present] == list(AVERAGED)
     lines = []
     for system in dict.fromkeys(system for name in datasets for dataset, system in found if dataset == name):
@@ -85,10 +85,10 @@ def significance() -> str:
 def ablations() -> str:
     """nDCG@10 of each part on each collection."""
     found = newest("ablations", "dataset", "part", "variant")
-    datasets = list(dict.fromkeys(dataset for dataset, _, _ in found))
+    datasets, parts = (list(dict.fromkeys(key[at] for key in found)) for at in (0, 1))
     lines = [
         [f"{part}: {variant}", *_cells(found, datasets, part, variant)]
-        for part, variant in dict.fromkeys(key[1:] for key in found)
+        for part, variant in sorted(dict.fromkeys(key[1:] for key in found), key=lambda key: parts.index(key[0]))
     ]
     return markdown(["nDCG@10", *datasets], lines)
 
