@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 FILE_NAME = "catalog.sqlite"
 APPLICATION_ID = 0x7472_6C73  # "trls": tells our file from other SQLite files
-FORMAT_VERSION = 3
+FORMAT_VERSION = 4
 SCHEMA = """
 CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE documents (
