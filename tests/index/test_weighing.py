@@ -104,3 +104,10 @@ def test_a_search_may_leave_rarity_out(tmp_path: Path) -> None:
 
 def test_a_collection_without_rows_has_no_rare_terms() -> None:
     assert len(SparseSearcher("sparse", [], [], Weighing(rarity=True)).rarity) == 0
+
+
+@pytest.mark.parametrize(("repeats", "weight"), [(0.0, 1), (1.0, 1.5)])
+def test_repeated_tokens_of_a_query_count_as_those_of_documents(repeats: float, weight: float) -> None:
+    searcher = SparseSearcher("bag", [], [], Weighing(repeats=repeats))
+    asked = searcher.query(Encoded(bag=sparse([{0: 3.0, 1: 1.0}], dim=5)), SparseParams(query="bag"))
+    assert asked.weights.tolist() == [weight, 1]

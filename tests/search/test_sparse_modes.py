@@ -77,9 +77,9 @@ def assert_found(found: list[dict[str, float]], wanted: list[dict[str, float]], 
 
 MODES = [
     ("sparse", None, "sparse", "sparse", EIGHT_BITS),
-    ("sparse", SparseParams(query="bag"), "bag", "sparse", EIGHT_BITS),
+    ("sparse", SparseParams(query="bag"), "bare", "sparse", EIGHT_BITS),
     ("tokens", None, "sparse", "bare", 1e-6),
-    ("tokens", SparseParams(query="bag"), "bag", "bare", 1e-6),
+    ("tokens", SparseParams(query="bag"), "bare", "bare", 1e-6),
     ("lexical", None, "lexical", "lexical", EIGHT_BITS),
 ]
 

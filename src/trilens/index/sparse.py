@@ -21,7 +21,7 @@ from trilens.index.lens import Mask, SharesNothing
 from trilens.index.sparse_params import SparseParams, default_params
 from trilens.index.sparse_parts import BagPart, SparsePart, WeightedPart
 from trilens.index.topk import Heaps, TopK
-from trilens.index.weighing import PLAIN, rarity, weigh_docs, weigh_queries
+from trilens.index.weighing import PLAIN, counted, rarity, weigh_docs, weigh_queries
 from trilens.kernels.sparse import BAD_ORDER, BAD_TERM, BAD_WEIGHT, find_fault
 from trilens.represent import Sparse
 
@@ -126,6 +126,8 @@ class SparseSearcher:
         bag = params is not None and params.query == "bag"
         asked = queries.bag if bag else queries.lexical if self.field == "lexical" else queries.sparse
         assert asked is not None
+        if bag:
+            asked = counted(asked, self._weighing)
         require_sound(asked, "query")
         if self._parts and asked.dim != self._parts[0].dim:
             raise BadInput(

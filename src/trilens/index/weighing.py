@@ -19,8 +19,7 @@ def weigh_docs(docs: Encoded, field: str, weighing: Weighing) -> Sparse:
     if field == "lexical":
         return _shortened(rows, weighing.lexical_length)
     if field == "bag":
-        counted = saturated(rows.weights, weighing.repeats)
-        return _shortened(Sparse(rows.indptr, rows.terms, counted, rows.dim), weighing.bag_length)
+        return _shortened(counted(rows, weighing), weighing.bag_length)
     rows = _shortened(rows, weighing.sparse_length)
     if weighing.bag_added == 0:
         return rows
@@ -35,6 +34,11 @@ def weigh_queries(queries: Sparse, bag: Sparse | None, weighing: Weighing) -> Sp
         return queries
     weights = raise_own(queries.indptr, queries.terms, queries.weights, bag.indptr, bag.terms, weighing.own_query)
     return Sparse(queries.indptr, queries.terms, weights, queries.dim)
+
+
+def counted(bags: Sparse, weighing: Weighing) -> Sparse:
+    """Bags of tokens, each token by what it counts for as often as it stands there."""
+    return Sparse(bags.indptr, bags.terms, saturated(bags.weights, weighing.repeats), bags.dim)
 
 
 def bag_scales(lengths: NDArray[np.integer], weighing: Weighing) -> NDArray[np.float64]:
