@@ -1,5 +1,6 @@
 import json
 import shutil
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -9,7 +10,8 @@ from numpy.typing import NDArray
 
 from trilens.encode.encoder import Encoded, Encoder
 from trilens.encode.models import bundled_models
-from trilens.encode.onnx import BATCH_TOKENS, OnnxEncoder, batches_by_length
+from trilens.encode.onnx import BATCH_TOKENS, OnnxEncoder, batches_by_length, run_ahead
+from trilens.encode.window import Batch
 from trilens.errors import BadInput, BadModel
 
 NAME, BUNDLED = next(iter(bundled_models().items()))
@@ -89,9 +91,39 @@ def test_more_texts_than_a_batch_holds(encoder: OnnxEncoder) -> None:
         np.testing.assert_allclose(found[at], vectors(encoder.encode_docs([texts[at]]))[0], atol=1e-5)
 
 
-def test_the_number_of_threads_changes_nothing(encoder: OnnxEncoder) -> None:
-    single = OnnxEncoder(BUNDLED, threads=1, heads=["dense"])
-    np.testing.assert_allclose(vectors(single.encode_docs(TEXTS)), vectors(encoder.encode_docs(TEXTS)), atol=1e-5)
+@pytest.mark.parametrize("count", [1, 120], ids=["a batch", "several batches"])
+def test_the_number_of_threads_changes_nothing(count: int) -> None:
+    texts = [f"{TEXTS[at % len(TEXTS)]} {at}" for at in range(count)]
+    single, several = (OnnxEncoder(BUNDLED, threads=threads).encode_docs(texts) for threads in (1, 3))
+    np.testing.assert_allclose(vectors(several), vectors(single), atol=1e-5)
+    assert single.multi and several.multi
+    np.testing.assert_allclose(several.multi.vectors, single.multi.vectors, atol=1e-5)
+    for name in ("sparse", "lexical", "bag"):
+        one, other = getattr(single, name), getattr(several, name)
+        np.testing.assert_array_equal(other.indptr, one.indptr)
+        np.testing.assert_array_equal(other.terms, one.terms)
+        np.testing.assert_allclose(other.weights, one.weights, atol=1e-5)
+
+
+def test_batches_behind_one_that_fails_are_not_begun() -> None:
+    begun: list[int] = []
+    seen = threading.Event()
+
+    def work(batch: Batch) -> int:
+        begun.append(len(batch))
+        if len(batch) == 2:
+            raise BadInput("no")
+        if len(batch) > 2:
+            seen.wait()
+        return len(batch)
+
+    with ThreadPoolExecutor(1) as pool:
+        finished = run_ahead(pool, work, [np.arange(size) for size in range(1, 10)])
+        assert next(finished) == 1
+        with pytest.raises(BadInput):
+            next(finished)
+        seen.set()
+    assert begun in ([1, 2], [1, 2, 3])
 
 
 def test_many_threads_at_once_give_what_one_gives() -> None:

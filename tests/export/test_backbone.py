@@ -54,7 +54,7 @@ def written_states(backbone: Backbone, folder: Path, precision: Precision, range
     graph = EncoderGraph(backbone, "mean", precision, ranges)
     (folder / "model.onnx").write_bytes(graph.model([graph.states]))
     ids, mask = batch()
-    run = open_session(folder / "model.onnx", {graph.states: None}, 1, alone=True)
+    run = open_session(folder / "model.onnx", {graph.states: None}, 1)
     return run([graph.states], {"input_ids": ids, "attention_mask": mask})[0]
 
 

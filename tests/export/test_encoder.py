@@ -36,7 +36,7 @@ def run(folder: Path, backbone: Backbone, heads: Heads, output: str, pooling: Po
     graph = EncoderGraph(backbone, pooling, "float32", heads=heads)
     (folder / "model.onnx").write_bytes(graph.model([graph.states]))
     names = [output, graph.states]
-    found, states = open_session(folder / "model.onnx", dict.fromkeys(names), 1, alone=True)(
+    found, states = open_session(folder / "model.onnx", dict.fromkeys(names), 1)(
         names, {"input_ids": IDS, "attention_mask": MASK}
     )
     return found, states

@@ -73,8 +73,8 @@ def test_the_sparse_head(
     weights.write_bytes(graph.model())
     (tmp_path / "sparse.onnx").write_bytes(VocabularyGraph(precision, head, graph).model(weights))
     assert (tmp_path / "sparse.onnx").stat().st_size < 15_000  # the word embeddings are not stored again
-    encoder = open_session(weights, {"states": None}, 1, alone=False)
-    vocabulary = open_session(tmp_path / "sparse.onnx", {"sparse": WORDS - UNUSED - SHIFT}, 1, alone=False)
+    encoder = open_session(weights, {"states": None}, 1)
+    vocabulary = open_session(tmp_path / "sparse.onnx", {"sparse": WORDS - UNUSED - SHIFT}, 1)
     rows = [text.ids for text in given()[:6]]
     ids, mask = np.zeros((6, 25), np.int64), np.zeros((6, 25), np.int64)
     for place, row in enumerate(rows):

@@ -1,8 +1,10 @@
-"""`OnnxEncoder`: runs a model folder on the CPU, in batches of texts of like length."""
+"""`OnnxEncoder`: runs a model folder on the CPU, in batches of texts of like length, each batch on a core of its own."""
 
 import os
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -16,7 +18,7 @@ from trilens.encode.folder import QUERY_WEIGHTS, STATES, Head, ModelFolder
 from trilens.encode.reading import Reading, ReadTokens, Rows, Side, require_texts
 from trilens.encode.terms import SparseMode, Terms
 from trilens.encode.tokens import Tokens
-from trilens.encode.window import Window, join_windows
+from trilens.encode.window import Batch, Window, join_windows
 from trilens.errors import BadInput, BadModel
 from trilens.kernels.padding import cut_batches
 
@@ -132,61 +134,78 @@ class OnnxEncoder:
             rows = reading.read(list(texts[start:stop]))
             window = Window(rows, reading, loaded.terms, dims, self._mode, dense[start:stop])
             most = BATCH_WEIGHTS // dims.get("sparse", 1)
-            for batch in batches_by_length([len(row) for row in rows.ids], BATCH_TOKENS, most):
-                window.place(batch, loaded.run(side, rows, batch, heads))
-                progress(len(batch))
+            batches = [*batches_by_length([len(row) for row in rows.ids], BATCH_TOKENS, most)]
+            for finished in loaded.run(side, rows, batches, heads, window.place):
+                progress(finished)
             parts.append(window.encoded())
         return join_windows(parts, dims, dense)
 
     def _load(self) -> "_Loaded":
         with self._lock:
             if self._loaded is None:
-                self._loaded = _Loaded(self.folder, self._threads or len(os.sched_getaffinity(0)), "sparse" in self.heads)
+                self._loaded = _Loaded(self.folder, self._threads or len(os.sched_getaffinity(0)))
             return self._loaded
 
 
 Run = Callable[[list[str], dict[str, NDArray[Any]]], list[NDArray[np.float32]]]
 """Runs a graph: names of outputs and inputs by name → outputs."""
+Keep = Callable[[Batch, dict[Head, NDArray[np.float32]]], None]
+"""Keeps what the heads gave for a batch; called from several threads."""
 
 
 class _Loaded:
     """The parts that take time to open; none is changed by use."""
 
-    def __init__(self, folder: ModelFolder, threads: int, with_sparse: bool) -> None:
-        """`with_sparse` says whether the sparse head may be asked for; its graph is opened when it first is."""
+    def __init__(self, folder: ModelFolder, threads: int) -> None:
         config, self.tokens = folder.config, Tokens(folder.tokenizer)
         self.terms = Terms(self.tokens, config)
         kinds: list[tuple[Side, bool]] = [("query", False), ("query", True), ("doc", False), ("doc", True)]
         self._readings = {(side, fill): Reading(self.tokens, config, side, fill) for side, fill in kinds}
-        alone = not with_sparse and not config.query_tower
-        docs = _Graphs(folder, threads, alone)
-        queries = _Graphs(folder.query, threads, alone) if config.query_tower else docs
+        docs = _Graphs(folder)
+        queries = _Graphs(folder.query) if config.query_tower else docs
         self._graphs: dict[Side, _Graphs] = {"doc": docs, "query": queries}
+        self._threads = threads
 
     def reading(self, side: Side, fill: bool) -> Reading:
         """How texts of that side are put to the model; `fill` where vectors of tokens are wanted."""
         return self._readings[side, fill]
 
-    def run(self, side: Side, rows: Rows, batch: NDArray[np.int64], heads: Sequence[Head]) -> dict[Head, NDArray[np.float32]]:
-        """The outputs for one batch, padded to its longest text."""
-        return self._graphs[side].run(_inputs(rows, batch), heads, side)
+    @cached_property
+    def _pool(self) -> ThreadPoolExecutor:
+        return ThreadPoolExecutor(self._threads, "encode")
+
+    def run(self, side: Side, rows: Rows, batches: Sequence[Batch], heads: Sequence[Head], keep: Keep) -> Iterator[int]:
+        """Give the outputs for each batch, padded to its longest text, to `keep`; yields how many texts that were.
+
+        A single batch has all threads for itself. Several have one each, which keeps the cores busier than threads that
+        wait for each other at every step of the graph.
+        """
+        threads = self._threads if len(batches) == 1 else 1
+
+        def work(batch: Batch) -> int:
+            keep(batch, self._graphs[side].run(_inputs(rows, batch), heads, side, threads))
+            return len(batch)
+
+        return map(work, batches) if threads == self._threads else run_ahead(self._pool, work, batches)
 
     def states(self, rows: Rows) -> NDArray[np.float32]:
         """The states (tokens, hidden) of a single document."""
-        return self._graphs["doc"].states(_inputs(rows, np.zeros(1, np.int64)))
+        return self._graphs["doc"].states(_inputs(rows, np.zeros(1, np.int64)), self._threads)
 
 
 class _Graphs:
     """The graphs of one folder, each opened when it is first run."""
 
-    def __init__(self, folder: ModelFolder, threads: int, alone: bool) -> None:
-        self._config, self._threads, self._alone = folder.config, threads, alone
+    def __init__(self, folder: ModelFolder) -> None:
+        self._config = folder.config
         self._weights, self._sparse = folder.weights, folder.sparse
         self._weighted = folder.config.multi is not None and folder.config.multi.weighted
         self._lock = threading.Lock()
-        self._opened: dict[Path, Run] = {}
+        self._opened: dict[tuple[Path, int], Run] = {}
 
-    def run(self, inputs: dict[str, NDArray[np.int64]], heads: Sequence[Head], side: Side) -> dict[Head, NDArray[np.float32]]:
+    def run(
+        self, inputs: dict[str, NDArray[np.int64]], heads: Sequence[Head], side: Side, threads: int
+    ) -> dict[Head, NDArray[np.float32]]:
         """The outputs of the heads for a batch; token vectors of queries by their weights, where the model gives any.
 
         Outputs that are not asked for are computed all the same: onnxruntime 1.31 has `only_execute_path_to_fetches` but
@@ -194,35 +213,36 @@ class _Graphs:
         """
         names = [STATES if head == "sparse" else head for head in heads]
         weighted = self._weighted and side == "query" and "multi" in heads
-        outputs = self._open(self._weights)([*names, *[QUERY_WEIGHTS] * weighted], {**inputs})
+        outputs = self._open(self._weights, threads)([*names, *[QUERY_WEIGHTS] * weighted], {**inputs})
         found = dict(zip(heads, outputs[: len(names)], strict=True))
         if weighted:
             found["multi"] = found["multi"] * outputs[-1][:, :, None]
         if "sparse" in found:
             mask = inputs["attention_mask"]
-            (found["sparse"],) = self._open(self._sparse)(["sparse"], {STATES: found["sparse"], "attention_mask": mask})
+            given: dict[str, NDArray[Any]] = {STATES: found["sparse"], "attention_mask": mask}
+            (found["sparse"],) = self._open(self._sparse, threads)(["sparse"], given)
         return found
 
-    def states(self, inputs: dict[str, NDArray[np.int64]]) -> NDArray[np.float32]:
+    def states(self, inputs: dict[str, NDArray[np.int64]], threads: int) -> NDArray[np.float32]:
         """The states (tokens, hidden) of the only text of a batch."""
-        (found,) = self._open(self._weights)([STATES], {**inputs})
+        (found,) = self._open(self._weights, threads)([STATES], {**inputs})
         states: NDArray[np.float32] = found[0]
         return states
 
-    def _open(self, file: Path) -> Run:
+    def _open(self, file: Path, threads: int) -> Run:
         with self._lock:
-            if file not in self._opened:
+            if (file, threads) not in self._opened:
                 dims, ends = self._config.dims, file == self._sparse
                 outputs: dict[str, int | None] = {head: dim for head, dim in dims.items() if (head == "sparse") == ends}
                 if "sparse" in dims and not ends:
                     outputs[STATES] = None
                 if self._weighted and not ends:
                     outputs[QUERY_WEIGHTS] = None
-                self._opened[file] = open_session(file, outputs, self._threads, self._alone)
-            return self._opened[file]
+                self._opened[file, threads] = open_session(file, outputs, threads)
+            return self._opened[file, threads]
 
 
-def _inputs(rows: Rows, batch: NDArray[np.int64]) -> dict[str, NDArray[np.int64]]:
+def _inputs(rows: Rows, batch: Batch) -> dict[str, NDArray[np.int64]]:
     """The texts of a batch as the graph takes them, padded to the longest."""
     longest = max(len(rows.ids[at]) for at in batch)
     shape = (len(batch), max(1, longest))  # one padding where all are empty: there is no maximum over no positions
@@ -244,7 +264,18 @@ def choose_heads(model: Path, present: tuple[Head, ...], wanted: Sequence[Head] 
     return tuple(head for head in present if head in wanted)
 
 
-def batches_by_length(lengths: Sequence[int], batch_tokens: int, most: int) -> Iterator[NDArray[np.int64]]:
+def run_ahead(pool: ThreadPoolExecutor, work: Callable[[Batch], int], batches: Sequence[Batch]) -> Iterator[int]:
+    """What `work` gives for each batch, in order; where one fails, or nobody asks on, those that wait are not begun."""
+    waiting: deque[Future[int]] = deque(pool.submit(work, batch) for batch in batches)
+    try:
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        for future in waiting:
+            future.cancel()
+
+
+def batches_by_length(lengths: Sequence[int], batch_tokens: int, most: int) -> Iterator[Batch]:
     """Positions of texts in batches, longest first; a batch with its padding holds at most `batch_tokens` tokens.
 
     A text that is longer than that is a batch of its own. No batch has more than `most` texts. There are more batches where
@@ -258,19 +289,16 @@ def batches_by_length(lengths: Sequence[int], batch_tokens: int, most: int) -> I
         start = stop
 
 
-def open_session(file: Path, outputs: Mapping[str, int | None], threads: int, alone: bool) -> Run:
-    """The inference session of a graph, checked to have these outputs, of so many dimensions where that is said.
-
-    `alone` says that no other session takes turns with it.
-    """
+def open_session(file: Path, outputs: Mapping[str, int | None], threads: int) -> Run:
+    """The inference session of a graph, checked to have these outputs, of so many dimensions where that is said."""
     import onnxruntime  # here, because it takes long to import and a bm25 search does not need it
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
     options.log_severity_level = 3
-    if not alone:  # threads that wait busily for the next run would keep the cores from the other session
-        options.add_session_config_entry("session.force_spinning_stop", "1")
+    # Threads that wait busily for the next run would keep the cores from other sessions.
+    options.add_session_config_entry("session.force_spinning_stop", "1")
     # Graphs are stored fused. The extended level would join Add and LayerNormalization into a kernel that is slower.
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
     try:

@@ -18,7 +18,7 @@ Batch = NDArray[np.int64]
 
 
 class Collector(Protocol):
-    """Takes the output of one head, batch by batch."""
+    """Takes the output of one head, batch by batch; several threads may place batches at a time."""
 
     def place(self, batch: Batch, output: NDArray[np.float32]) -> None:
         """Keep what the texts of a batch got, in the order of the batch."""
@@ -61,19 +61,19 @@ class TermWeights:
     def __init__(self, rows: Rows, own: Own, terms: Terms, mode: SparseMode) -> None:
         self.bag = terms.bag(own)
         self._seen, self._terms, self._mode = np.array(rows.seen, np.int64), terms, mode
-        self._parts, self._order = [empty_sparse(terms.dim)], [np.empty(0, np.int64)]
+        self._placed = [(np.empty(0, np.int64), empty_sparse(terms.dim))]
 
     def place(self, batch: Batch, output: NDArray[np.float32]) -> None:
         """See `Collector`; the output is (texts, dimensions)."""
         seen = self._seen[batch] > 0
         if not seen.all():  # what a model makes of nothing means nothing
             output = output * seen[:, None]
-        self._parts.append(self._terms.sparse(output, self.bag.take(batch), self._mode))
-        self._order.append(batch)
+        self._placed.append((batch, self._terms.sparse(output, self.bag.take(batch), self._mode)))
 
     def sparse(self) -> Sparse:
         """All that was placed."""
-        return Sparse.concat(self._parts).take(np.argsort(np.concatenate(self._order)))
+        batches, parts = zip(*self._placed, strict=True)
+        return Sparse.concat(parts).take(np.argsort(np.concatenate(batches)))
 
 
 class TokenWeights:
