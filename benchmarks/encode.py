@@ -25,7 +25,7 @@ import numpy as np
 from benchmarks.contest import ask, python_for, taking_part
 from benchmarks.record import add_checkpoint, add_data, record, record_missing, spread, started
 from benchmarks.tasks import SEED, K, Task, ndcg, read_task, write_lines
-from trilens.encode.folder import ModelFolder
+from trilens.encode.folder import CONFIG_FILE, ModelConfig, ModelFolder
 from trilens.encode.models import resolve_model
 from trilens.errors import TrilensError
 from trilens.store.config import DEFAULT_MODEL
@@ -47,7 +47,8 @@ class Entry:
 def entries(options: argparse.Namespace) -> list[Entry]:
     """Both precisions of trilens with dense vectors alone and with all heads, and torch."""
     found = []
-    for folder in (resolve_model(options.int8), options.float32 or exported(options.model)):
+    int8 = resolve_model(options.int8)
+    for folder in (int8, options.float32 or exported(options.model, ModelFolder.open(int8).config)):
         if folder is not None:
             config = ModelFolder.open(folder).config
             both = (("dense",), tuple(config.heads))
@@ -58,8 +59,11 @@ def entries(options: argparse.Namespace) -> list[Entry]:
     return found
 
 
-def exported(model: str) -> Path | None:
-    """The checkpoint as a model folder in float32 with all heads; recorded as missing if it cannot be made here."""
+def exported(model: str, like: ModelConfig) -> Path | None:
+    """The checkpoint as a model folder in float32 with all heads, which reads as much of a text as another model.
+
+    Recorded as missing if it cannot be made here.
+    """
     folder = Path("runs/encode") / f"{Path(model).name}-float32"
     if not folder.exists():
         command = [sys.executable, "-m", "trilens", "export", model, str(folder), "--precision", "float32", "--no-check"]
@@ -69,6 +73,9 @@ def exported(model: str) -> Path | None:
             said = (done.stderr.strip().splitlines() or ["trilens export failed"])[-1]
             record_missing("encode", "trilens, float32", said)
             return None
+    description = folder / CONFIG_FILE
+    lengths = {name: getattr(like, name) for name in ("max_doc_tokens", "max_query_tokens")}
+    description.write_text(json.dumps(json.loads(description.read_text(encoding="utf-8")) | lengths), encoding="utf-8")
     return folder
 
 
