@@ -3,7 +3,7 @@ import pytest
 from numpy.typing import NDArray
 
 from trilens.errors import BadInput
-from trilens.index.exact import BLOCK_ROWS, exact_dense, exact_multi, exact_sparse
+from trilens.index.exact import BLOCK_ROWS, exact_dense, exact_multi, exact_sparse, exact_xtr
 from trilens.index.topk import TopK
 from trilens.represent import Dense, Multi, Sparse
 
@@ -126,3 +126,28 @@ def test_k_must_be_positive() -> None:
     some = Dense(np.ones((1, 2), np.float32))
     with pytest.raises(BadInput, match="k is 0; expected at least 1"):
         exact_dense(some, some, 0)
+
+
+def test_xtr_by_hand() -> None:
+    docs = multi(
+        [np.array([[1.0, 0], [0.5, 0]], np.float32), np.array([[0, 1]], np.float32), np.array([[0.9, 0]], np.float32)], 2
+    )
+    queries = multi([np.array([[1, 0], [0, 1]], np.float32)], 2)
+    one = exact_xtr(queries, docs, 3, 1)  # the first query token retrieves one of the first row, the other one of the second
+    assert one.rows.tolist() == [[0, 1, -1]] and one.scores.tolist() == [[2, 2, -np.inf]]
+    two = exact_xtr(queries, docs, 3, 2)  # [1, 0.9] and [1, 0]: what is not retrieved counts as 0.9 and as 0
+    np.testing.assert_allclose(two.scores, [[1.9, 1, 0.9]])
+    assert two.rows.tolist() == [[1, 0, 2]]
+
+
+def test_xtr_over_all_tokens_is_maxsim() -> None:
+    random = np.random.default_rng(3)
+    docs, queries = multi(random_texts(random, 40, 8), 8), multi(random_texts(random, 9, 8, least=1), 8)
+    everything, exact = exact_xtr(queries, docs, 10, 10**6), exact_multi(queries, docs, 10)
+    np.testing.assert_allclose(everything.scores, exact.scores, atol=1e-5)
+    np.testing.assert_array_equal(everything.rows, exact.rows)
+
+
+@pytest.mark.parametrize("docs", [[], [np.empty((0, 2), np.float32)]], ids=["no rows", "a row without tokens"])
+def test_xtr_finds_nothing_in_nothing(docs: list[NDArray[np.float32]]) -> None:
+    assert exact_xtr(multi([np.ones((2, 2), np.float32)], 2), multi(docs, 2), 3, 5).rows.tolist() == [[-1, -1, -1]]

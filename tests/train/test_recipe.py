@@ -76,6 +76,8 @@ def test_keys_are_set_from_outside(tmp_path: Path) -> None:
         ("objectives.0.kind=nonsense", "nonsense"),
         ("objectives.0.head=sparse", "sparse"),
         ("dev.every=30", "multiple of dev.every"),
+        ("dev.retrieved=5", "expected multi among model.heads"),
+        ("dev.head=retrieved", "expected dev.retrieved, how many tokens"),
         ("model.cache_states=true", "cache_states keeps states that training must not change; give freeze_embeddings"),
     ],
 )

@@ -34,7 +34,11 @@ KINDS: dict[str, dict[str, Any]] = {
     "dense": {"heads": ["dense"], "objectives": [{"kind": "info_nce", "symmetric": True}]},
     "vdr": {"heads": ["sparse"], "objectives": [{"kind": "vdr", "top": 5, "semi_parametric": True, "mask_weight": 0.1}]},
     "colbert": {"heads": ["multi"], "objectives": [{"kind": "late"}]},
-    "xtr": {"heads": ["multi"], "objectives": [{"kind": "late", "top": 8, "temperature": 0.1}]},
+    "xtr": {
+        "heads": ["multi"],
+        "objectives": [{"kind": "late", "top": 8, "temperature": 0.1}],
+        "dev": {"hold_out": 8, "passages": 40, "every": 2, "head": "retrieved", "retrieved": 3},
+    },
     "m3": {"heads": ["dense", "lexical", "multi"], "objectives": [{"kind": "m3", "distil_after": 2}]},
     "ensemble": {
         "heads": ["dense", "lexical", "multi", "sparse"],

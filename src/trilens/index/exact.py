@@ -73,6 +73,27 @@ def exact_multi(queries: Multi, docs: Multi, k: int, allowed: Mask | None = None
     return heaps.sorted()
 
 
+def exact_xtr(queries: Multi, docs: Multi, k: int, retrieved: int) -> TopK:
+    """The k best rows by XTR's score: MaxSim, in which no similarity is lower than the last that was retrieved.
+
+    Each query token retrieves the so many most similar tokens of all documents (k'). Rows that hold none of them are not found.
+    """
+    heaps = Heaps(len(queries), k)
+    held = np.flatnonzero(np.diff(docs.offsets))
+    most = min(retrieved, len(docs.vectors))
+    for query in range(len(queries)):
+        tokens = queries.vectors[queries.offsets[query] : queries.offsets[query + 1]]
+        if not len(tokens) or not most:
+            continue
+        similar = tokens @ docs.vectors.T
+        last = np.partition(similar, -most, axis=1)[:, -most, None]
+        best = np.maximum.reduceat(similar, docs.offsets[held], axis=1)
+        scores, found = np.zeros(len(docs), np.float32), np.zeros(len(docs), np.bool_)
+        scores[held], found[held] = np.maximum(best, last).sum(axis=0), (best >= last).any(axis=0)
+        _offer_all(scores, query, heaps, found)
+    return heaps.sorted()
+
+
 def _offer_all(scores: NDArray[np.float32], query: int, heaps: Heaps, allowed: Mask | None) -> None:
     mask = np.empty(0, np.bool_) if allowed is None else allowed
     one = slice(query, query + 1)

@@ -11,15 +11,19 @@ from ir_measures import RR, R, Success, nDCG
 from trilens.encode.encoder import Encoded
 from trilens.encode.folder import Head
 from trilens.errors import BadInput
-from trilens.index.exact import exact_dense, exact_multi, exact_sparse
+from trilens.index.exact import exact_dense, exact_multi, exact_sparse, exact_xtr
 from trilens.index.topk import TopK
 from trilens.index.weighing import PLAIN, weigh_docs
 from trilens.train.data.examples import Examples
 from trilens.train.encoder import TorchEncoder
 
 Representation = TypeVar("Representation")
-Searched = Head | Literal["tokens"]
-"""A head; `tokens` is the sparse head's queries against bare tokens of the passages."""
+Searched = Head | Literal["tokens", "retrieved"]
+"""A head, or a head searched in another way.
+
+`tokens` is the sparse head's queries against bare tokens of the passages; `retrieved` the multi head's token vectors as XTR
+scores them, by retrieved tokens alone.
+"""
 
 MEASURES = (nDCG @ 10, RR @ 10, R @ 100, Success @ 1, Success @ 10, Success @ 100)
 NAMES = {str(measure): str(measure).replace("Success@", "Hit@") for measure in MEASURES}
@@ -55,27 +59,30 @@ def measure(
     encoder: TorchEncoder,
     dev: DevSet,
     heads: Sequence[Searched],
+    retrieved: int = 0,
     report: Callable[[int], None] = lambda texts: None,
 ) -> dict[str, float]:
-    """`head:measure` → value, for every head and measure."""
-    wanted = sorted({"sparse" if head == "tokens" else head for head in heads})
+    """`head:measure` → value, for every head and measure; `retrieved` is how many tokens each query token retrieves."""
+    wanted = sorted({"sparse" if head == "tokens" else "multi" if head == "retrieved" else head for head in heads})
     passages = encoder.encode_docs(dev.passages, report, heads=wanted)
     queries = encoder.encode_queries(dev.queries, heads=wanted)
     qrels = {str(at): {str(place): 1 for place in right} for at, right in enumerate(dev.right)}
     found: dict[str, float] = {}
     for head in heads:
-        top = search(head, queries, passages, min(DEPTH, len(dev.passages)))
+        top = search(head, queries, passages, min(DEPTH, len(dev.passages)), retrieved)
         values = ir_measures.calc_aggregate(MEASURES, qrels, as_run(top))
         found |= {f"{head}:{NAMES[str(name)]}": float(values[name]) for name in MEASURES}
     return found
 
 
-def search(head: Searched, queries: Encoded, passages: Encoded, k: int) -> TopK:
+def search(head: Searched, queries: Encoded, passages: Encoded, k: int, retrieved: int) -> TopK:
     """The k best passages of each query by one head."""
     if head == "dense":
         return exact_dense(_there(queries.dense), _there(passages.dense), k)
     if head == "multi":
         return exact_multi(_there(queries.multi), _there(passages.multi), k)
+    if head == "retrieved":
+        return exact_xtr(_there(queries.multi), _there(passages.multi), k, retrieved)
     if head == "tokens":
         return exact_sparse(_there(queries.sparse), weigh_docs(passages, "bag", PLAIN), k)
     return exact_sparse(_there(getattr(queries, head)), _there(getattr(passages, head)), k)

@@ -82,7 +82,8 @@ class DevPart(Part):
     passages: int = Field(default=3000, ge=1)  # searched: the right ones, their negatives, and others at random
     every: int | None = Field(default=None, ge=1)  # steps; None: only at start and end
     measure: str = "nDCG@10"
-    head: Head | Literal["tokens"] | None = None  # whose measure decides; None: the first of the model
+    head: Head | Literal["tokens", "retrieved"] | None = None  # whose measure decides; None: the first of the model
+    retrieved: int | None = Field(default=None, ge=1)  # measure `multi` by so many tokens for each query token, too: XTR's k'
     patience: int | None = Field(default=None, ge=1)  # stop after so many measurements without a better one
 
 
@@ -177,6 +178,10 @@ class Recipe(Part):
         for objective in self.objectives:
             if lacking := sorted(objective.heads - set(self.model.heads)):
                 raise ValueError(f"the objective {objective.kind!r} needs {lacking}; expected them among model.heads")
+        if self.dev.retrieved and "multi" not in self.model.heads:
+            raise ValueError(f"dev.retrieved is {self.dev.retrieved}; expected multi among model.heads, whose tokens these are")
+        if self.dev.head == "retrieved" and not self.dev.retrieved:
+            raise ValueError("dev.head is 'retrieved'; expected dev.retrieved, how many tokens each query token retrieves")
         if self.dev.every and self.run.save_every % self.dev.every:
             raise ValueError(f"run.save_every is {self.run.save_every}; expected a multiple of dev.every, {self.dev.every}")
         return self

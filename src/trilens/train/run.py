@@ -82,10 +82,12 @@ def train(recipe: Recipe, folder: Path, report: Report = lambda step, values: No
     heads: list[measuring.Searched] = [*recipe.model.heads]
     if "sparse" in heads:
         heads.append("tokens")
+    if recipe.dev.retrieved:
+        heads.append("retrieved")
     primary = f"{recipe.dev.head or recipe.model.heads[0]}:{recipe.dev.measure}"
 
     def measure(trained: SentenceTransformer) -> dict[str, float]:
-        found = measuring.measure(TorchEncoder(trained), dev, heads)
+        found = measuring.measure(TorchEncoder(trained), dev, heads, recipe.dev.retrieved or 0)
         if primary not in found:
             raise BadInput(f"dev.measure is {recipe.dev.measure!r}; expected one of {sorted(measuring.NAMES.values())}")
         return found
