@@ -28,6 +28,8 @@ BATCH_TOKENS = 1024
 BATCH_PRICE = 5
 # Weights over the vocabulary that a batch may give: 16 megabytes.
 BATCH_WEIGHTS = 1 << 22
+# Batches that run side by side: each takes some fifty megabytes. With more cores than that a batch has several.
+BATCHES_AT_ONCE = 8
 # Texts tokenised and sorted by length at a time: enough for batches of like length, few enough to bound the memory.
 WINDOW_TEXTS = 4096
 
@@ -164,7 +166,7 @@ class _Loaded:
         docs = _Graphs(folder)
         queries = _Graphs(folder.query) if config.query_tower else docs
         self._graphs: dict[Side, _Graphs] = {"doc": docs, "query": queries}
-        self._threads = threads
+        self._threads, self._at_once = threads, min(threads, BATCHES_AT_ONCE)
 
     def reading(self, side: Side, fill: bool) -> Reading:
         """How texts of that side are put to the model; `fill` where vectors of tokens are wanted."""
@@ -172,15 +174,15 @@ class _Loaded:
 
     @cached_property
     def _pool(self) -> ThreadPoolExecutor:
-        return ThreadPoolExecutor(self._threads, "encode")
+        return ThreadPoolExecutor(self._at_once, "encode")
 
     def run(self, side: Side, rows: Rows, batches: Sequence[Batch], heads: Sequence[Head], keep: Keep) -> Iterator[int]:
         """Give the outputs for each batch, padded to its longest text, to `keep`; yields how many texts that were.
 
-        A single batch has all threads for itself. Several have one each, which keeps the cores busier than threads that
-        wait for each other at every step of the graph.
+        A single batch has all threads for itself. Several share them, which keeps the cores busier than threads that wait
+        for each other at every step of the graph.
         """
-        threads = self._threads if len(batches) == 1 else 1
+        threads = self._threads if len(batches) == 1 else self._threads // self._at_once
 
         def work(batch: Batch) -> int:
             keep(batch, self._graphs[side].run(_inputs(rows, batch), heads, side, threads))
