@@ -2,9 +2,8 @@
 
 import os
 import threading
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -268,12 +267,12 @@ def choose_heads(model: Path, present: tuple[Head, ...], wanted: Sequence[Head] 
 
 def run_ahead(pool: ThreadPoolExecutor, work: Callable[[Batch], int], batches: Sequence[Batch]) -> Iterator[int]:
     """What `work` gives for each batch, in order; where one fails, or nobody asks on, those that wait are not begun."""
-    waiting: deque[Future[int]] = deque(pool.submit(work, batch) for batch in batches)
+    given = [pool.submit(work, batch) for batch in batches]
     try:
-        while waiting:
-            yield waiting.popleft().result()
+        for future in given:
+            yield future.result()
     finally:
-        for future in waiting:
+        for future in given:  # does nothing to those that have begun
             future.cancel()
 
 
