@@ -13,6 +13,7 @@ from trilens.encode.families import BGE_EN
 from trilens.errors import BadInput, BadModel
 from trilens.train.build import build_model, with_heads
 from trilens.train.freezing import freeze, recompute_layers
+from trilens.train.layers import layers_of
 from trilens.train.model import description_of, stacks_of
 
 
@@ -47,6 +48,15 @@ def test_the_family_decides_what_is_not_said(bert: Path) -> None:
 def test_what_does_not_go_together(bert: Path, heads: Any, changes: dict[str, Any], told: str) -> None:
     with pytest.raises((BadInput, BadModel), match=told):
         build_model(bert, heads, changes=changes)
+
+
+@pytest.mark.parametrize("towers", ["shared", "separate"])
+def test_a_model_of_the_first_layers(bert: Path, towers: Any) -> None:
+    whole, small = (build_model(bert, ["dense", "sparse"], towers, layers=layers) for layers in (None, 1))
+    for task, stack in stacks_of(small).items():
+        of_whole = stacks_of(whole)[task].backbone.model
+        assert (len(layers_of(stack.backbone.model)), stack.backbone.config.num_hidden_layers) == (1, 1)
+        assert torch.equal(layers_of(stack.backbone.model)[0].output.dense.weight, layers_of(of_whole)[0].output.dense.weight)
 
 
 def test_towers_must_be_known(bert: Path) -> None:

@@ -12,7 +12,7 @@ from tests.train import tiny
 from trilens.errors import BadInput
 from trilens.train.build import build_model
 from trilens.train.freezing import freeze
-from trilens.train.layers import layers_of, lower_states, shared_by_layers, upper_states
+from trilens.train.layers import keep_layers, layers_of, lower_states, shared_by_layers, upper_states
 
 LAYERS = 3
 LIKE_BERT = {"hidden_size": 16, "num_hidden_layers": LAYERS, "num_attention_heads": 2, "intermediate_size": 24}
@@ -58,6 +58,29 @@ def test_the_upper_layers_go_on_where_the_lower_ones_end(kind: str) -> None:
         wrong = upper_states(model, given, lower + 1, layers)
         assert (wrong - whole)[kept].abs().max() > 1e-3 or layers == LAYERS
     assert layers_of(model) == before
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_encoder_of_fewer_layers_gives_their_states_and_is_saved_so(kind: str, tmp_path: Path) -> None:
+    model, given = made(kind), inputs()
+    kept = given["attention_mask"].bool()
+    seen: list[Any] = []
+    layers_of(model)[1].register_forward_hook(lambda _layer, _given, found: seen.append(found))
+    model(**given)
+    keep_layers(model, 2)
+    states = model(**given).last_hidden_state
+    first, second = (found if isinstance(found, torch.Tensor) else found[0] for found in seen)
+    torch.testing.assert_close(second[kept], first[kept])  # what is left does what it did
+    assert len(layers_of(model)) == model.config.num_hidden_layers == 2
+    model.save_pretrained(tmp_path)
+    again = type(model).from_pretrained(tmp_path).eval()
+    torch.testing.assert_close(again(**given).last_hidden_state, states)
+
+
+@pytest.mark.parametrize("layers", [0, LAYERS + 1])
+def test_no_more_layers_than_there_are_can_be_kept(layers: int) -> None:
+    with pytest.raises(BadInput, match=f"layers is {layers}; expected 1 to {LAYERS}"):
+        keep_layers(made("bert"), layers)
 
 
 @pytest.mark.parametrize("kind", ["bert", "mpnet", "t5"])

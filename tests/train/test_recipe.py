@@ -48,6 +48,8 @@ def test_pre_training_keeps_no_states(tmp_path: Path) -> None:
 def test_trained_heads_are_not_fitted(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="fit_to would write over the heads of a checkpoint"):
         read_recipe(written(tmp_path, model={"checkpoint": "b", "heads": ["multi"], "fit_to": 10}))
+    with pytest.raises(BadInput, match="layers would leave away what a checkpoint was trained with"):
+        read_recipe(written(tmp_path, model={"checkpoint": "b", "heads": ["multi"], "layers": 1}))
 
 
 def test_heads_have_learning_rates_of_their_own(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from trilens.errors import BadInput, BadModel
 from trilens.export.fit import RIDGE, SOFTPLUS_ONE
 from trilens.train.backbone import Backbone
 from trilens.train.heads import SparseHead
+from trilens.train.layers import keep_layers
 from trilens.train.model import Heads, Stack, assemble, biased, stacks_of
 
 Towers = Literal["shared", "separate"]
@@ -41,8 +42,9 @@ def build_model(
     towers: Towers = "shared",
     changes: Mapping[str, Any] | None = None,
     seed: int = 0,
+    layers: int | None = None,
 ) -> SentenceTransformer:
-    """A model of a Hugging Face id or folder with untrained heads.
+    """A model of a Hugging Face id or folder with untrained heads; of its layers the first `layers` (None: all).
 
     Prefixes, pooling, lengths and the like are those of the model's family (`encode/families.py`), as far as `changes`,
     fields of `ModelDescription`, does not say otherwise; what it says of a head, such as {"multi": {"dim": 96}}, changes
@@ -50,10 +52,10 @@ def build_model(
     """
     if towers not in ("shared", "separate"):
         raise BadInput(f"towers is {towers!r}; expected 'shared' or 'separate'")
-    query = build_stack(open_backbone(str(backbone)), str(backbone), heads, changes or {}, seed)
+    query = build_stack(open_backbone(str(backbone), layers), str(backbone), heads, changes or {}, seed)
     if towers == "shared":
         return assemble(query)
-    return assemble(query, build_stack(open_backbone(str(backbone)), str(backbone), heads, changes or {}, seed))
+    return assemble(query, build_stack(open_backbone(str(backbone), layers), str(backbone), heads, changes or {}, seed))
 
 
 def with_heads(
@@ -82,15 +84,18 @@ def _with_heads(stack: Stack, heads: Sequence[Head], changes: Mapping[str, Any],
     return Stack(stack.backbone, made)
 
 
-def open_backbone(source: str) -> Backbone:
-    """The encoder of a folder or of the hub."""
+def open_backbone(source: str, layers: int | None = None) -> Backbone:
+    """The encoder of a folder or of the hub; of its layers the first `layers` (None: all)."""
     if source.startswith(("/", ".", "~")) and not Path(source).is_dir():
         raise BadModel(f"{source} is no folder; expected a Hugging Face model: check the path, or give an id of the hub")
     try:
-        return Backbone(source)
+        backbone = Backbone(source)
     except OSError as error:
         told = " ".join(str(error).split())[:200]
         raise BadModel(f"{source} is neither a folder nor a model that the hub has, or could be asked for ({told})") from error
+    if layers is not None:
+        keep_layers(backbone.model, layers)
+    return backbone
 
 
 def build_stack(backbone: Backbone, source: str, heads: Sequence[Head], changes: Mapping[str, Any], seed: int = 0) -> Stack:

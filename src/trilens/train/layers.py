@@ -1,4 +1,4 @@
-"""An encoder in two parts: the states after its first layers, and what the layers above them make of those.
+"""The layers of an encoder: how many there are, and the states after the first ones apart from what those above make of them.
 
 The encoder's own forward pass runs over a part of its list of layers, so masks and what comes after the last layer are as ever.
 """
@@ -19,6 +19,16 @@ def layers_of(model: Any) -> list[nn.Module]:
     """The layers of an encoder, first to last."""
     owner, name = _place_of_layers(model)
     return list(getattr(owner, name))
+
+
+def keep_layers(model: Any, layers: int) -> None:
+    """Leave away the layers of an encoder above the first `layers`."""
+    owner, name = _place_of_layers(model)
+    found = getattr(owner, name)
+    if not 1 <= layers <= len(found):
+        raise BadInput(f"layers is {layers}; expected 1 to {len(found)}, as many as the backbone has")
+    setattr(owner, name, found[:layers])
+    model.config.num_hidden_layers = layers
 
 
 def shared_by_layers(model: Any) -> list[nn.Module]:

@@ -28,6 +28,7 @@ class ModelPart(Part):
 
     backbone: str | None = None
     checkpoint: str | None = None
+    layers: int | None = Field(default=None, ge=1)  # of a backbone, from the first on: a smaller, faster model; None: all
     heads: list[Head] = Field(min_length=1)
     towers: Literal["shared", "separate"] = "shared"
     pooling: Literal["cls", "mean"] | None = None
@@ -66,6 +67,8 @@ class ModelPart(Part):
     def _trained_heads_stay(self) -> "ModelPart":
         if self.fit_to and self.checkpoint is not None:
             raise ValueError("fit_to would write over the heads of a checkpoint; give it with a backbone only")
+        if self.layers and self.checkpoint is not None:
+            raise ValueError("layers would leave away what a checkpoint was trained with; give it with a backbone only")
         return self
 
     @property

@@ -146,7 +146,7 @@ def _model(recipe: Recipe, examples: Examples) -> SentenceTransformer:
     if part.checkpoint is not None:
         model = with_heads(load_checkpoint(part.checkpoint), part.heads, changes, recipe.run.seed)
     else:
-        model = build_model(part.start, part.heads, part.towers, changes, recipe.run.seed)
+        model = build_model(part.start, part.heads, part.towers, changes, recipe.run.seed, part.layers)
     if part.fit_to:
         fit_heads(model, evenly(examples, part.fit_to), recipe.run.seed)
     freeze(model, embeddings=part.freeze_embeddings, layers=part.freeze_layers)
