@@ -8,7 +8,7 @@ from functools import partial
 from typing import Annotated, Literal
 
 import torch
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 from torch import Tensor, nn
 
 from trilens.encode.folder import Head
@@ -16,8 +16,7 @@ from trilens.errors import BadInput
 from trilens.train.cached import Features, cached_loss, encode
 from trilens.train.collapse import CollapseMonitor
 from trilens.train.gather import Gather, joined
-from trilens.train.losses import contrastive, distillation, ensemble, late, m3, vdr
-from trilens.train.losses.xtr import xtr as xtr_score
+from trilens.train.losses import contrastive, distillation, ensemble, late, m3, vdr, xtr
 
 VECTORS: dict[Head, str] = {"dense": "sentence_embedding", "lexical": "lexical", "sparse": "sparse", "multi": "multi"}
 """The name under which each head gives its representation."""
@@ -101,13 +100,23 @@ class Vdr(Objective):
 
 
 class Late(Objective):
-    """ColBERT's MaxSim, or XTR's retrieval of the `top` tokens of the batch if that is given."""
+    """ColBERT's MaxSim, or XTR's retrieval of the `top` tokens of the batch if that is given.
+
+    With `imputed`, what is not retrieved counts as in XTR's search; without, as in the paper's training.
+    """
 
     kind: Literal["late"]
     top: int | None = Field(default=None, ge=1)
+    imputed: bool = False
     mean: bool = False  # MaxSim by the number of query tokens; XTR's score is a mean anyway
     temperature: float = Field(default=1.0, gt=0)
     symmetric: bool = False
+
+    @model_validator(mode="after")
+    def _something_is_retrieved(self) -> "Late":
+        if self.imputed and self.top is None:
+            raise ValueError("imputed is given without top; expected top, how many tokens each query token retrieves")
+        return self
 
     @property
     def heads(self) -> frozenset[Head]:
@@ -116,17 +125,22 @@ class Late(Objective):
 
     def loss(self, queries: Features, docs: Features, teacher: Tensor | None, step: int, gather: Gather) -> Tensor:
         """See `Objective`."""
-        plain = late.mean_maxsim if self.mean else late.maxsim
         return late.late_interaction(
             queries["multi"],
             docs["multi"],
             queries["multi_mask"],
             docs["multi_mask"],
-            score=plain if self.top is None else partial(xtr_score, top=self.top),
+            score=self._score,
             temperature=self.temperature,
             symmetric=self.symmetric,
             gather=gather,
         )
+
+    @property
+    def _score(self) -> late.Score:
+        if self.top is None:
+            return late.mean_maxsim if self.mean else late.maxsim
+        return partial(xtr.imputed if self.imputed else xtr.xtr, top=self.top)
 
 
 class M3(Objective):

@@ -1,5 +1,8 @@
 """XTR's in-batch retrieval against numpy loops and sentence-transformers."""
 
+from functools import partial
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -9,8 +12,8 @@ from tests.train import plain
 from tests.train.losses.test_late import Batch, drawn, flat
 from trilens.errors import BadInput
 from trilens.train.losses import xtr as module
-from trilens.train.losses.late import NOTHING, maxsim
-from trilens.train.losses.xtr import retrieved, xtr
+from trilens.train.losses.late import NOTHING, late_interaction, maxsim
+from trilens.train.losses.xtr import imputed, retrieved, xtr
 
 
 def by_hand(batch: Batch, top: int) -> plain.Floats:
@@ -77,8 +80,59 @@ def test_looking_in_pieces_finds_the_same(monkeypatch: pytest.MonkeyPatch) -> No
     assert torch.equal(retrieved(queries, docs, doc_mask, 3), whole)
 
 
-def test_no_token_to_retrieve() -> None:
+@pytest.mark.parametrize("score", [xtr, imputed])
+def test_no_token_to_retrieve(score: Any) -> None:
     queries, docs, query_mask, doc_mask = flat(drawn(5))
-    assert (xtr(queries, docs, query_mask, torch.zeros_like(doc_mask)) == NOTHING).all()
+    assert (score(queries, docs, query_mask, torch.zeros_like(doc_mask)) == NOTHING).all()
     with pytest.raises(BadInput, match="top is 0"):
-        xtr(queries, docs, query_mask, doc_mask, top=0)
+        score(queries, docs, query_mask, doc_mask, top=0)
+
+
+def imputed_by_hand(batch: Batch, top: int) -> plain.Floats:
+    """MaxSim, in which no similarity is lower than the last one retrieved, but for the right doc; token by token."""
+    queries, docs, query_mask, doc_mask = (tensor.detach().numpy() for tensor in flat(batch))
+    scores = np.full((len(queries), len(docs)), NOTHING)
+    for at, query in enumerate(queries):
+        for doc in np.flatnonzero(doc_mask.any(1)):
+            parts = []
+            for token in query[query_mask[at]]:
+                last = np.sort(docs[doc_mask] @ token)[::-1][: top or None][-1]
+                best = (docs[doc][doc_mask[doc]] @ token).max()
+                parts.append(best if doc == at else max(best, last))
+            scores[at, doc] = np.mean(parts)
+    return scores
+
+
+def test_imputed_by_hand() -> None:
+    query = torch.tensor([[[1.0, 0.0], [0.0, 1.0]]])
+    docs = torch.tensor([[[0.7, 0.0], [0.1, -0.5]], [[0.8, -0.1], [0.0, -0.2]], [[0.9, -0.9], [0.2, -0.8]]])
+    # token 1 retrieves 0.9 (doc 3) and 0.8 (doc 2), token 2 retrieves 0 (doc 1) and -0.1 (doc 2)
+    found = imputed(query, docs, torch.ones(1, 2), torch.ones(3, 2), top=2)
+    np.testing.assert_allclose(found, [[(0.7 + 0.0) / 2, (0.8 - 0.1) / 2, (0.9 - 0.1) / 2]], atol=1e-6)
+
+
+@pytest.mark.parametrize("top", [1, 2, 5, 12, 1000])
+def test_imputed_equals_numpy(top: int) -> None:
+    batch = drawn(1)
+    batch[3][1, 1] = False
+    np.testing.assert_allclose(imputed(*flat(batch), top=top).detach(), imputed_by_hand(batch, top), atol=1e-12)
+
+
+@pytest.mark.parametrize("top", [1, 4, 1000])
+def test_imputed_gradient(top: int) -> None:
+    queries, docs, query_mask, doc_mask = drawn(6)
+
+    def loss(*vectors: Any) -> Any:
+        return late_interaction(*vectors, query_mask, doc_mask, score=partial(imputed, top=top), temperature=0.3)
+
+    assert torch.autograd.gradcheck(loss, (queries, docs))
+
+
+def test_with_what_is_imputed_no_query_token_is_drawn_more_than_pushed() -> None:
+    queries, docs, query_mask, doc_mask = drawn(7)
+    one = torch.nn.functional.pad(docs.detach(), (0, 1), value=1.0)  # a direction that all tokens of docs have in common
+    asking = torch.nn.functional.pad(queries.detach(), (0, 1)).requires_grad_()
+    for score, balanced in ((partial(imputed, top=4), True), (partial(xtr, top=4), False)):
+        asking.grad = None
+        late_interaction(asking, one, query_mask, doc_mask, score=score).backward()
+        assert (asking.grad is not None and asking.grad[..., -1].abs().max() < 1e-9) == balanced

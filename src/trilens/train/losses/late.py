@@ -27,8 +27,7 @@ def maxsim(queries: Tensor, docs: Tensor, query_mask: Tensor, doc_mask: Tensor) 
 
 def mean_maxsim(queries: Tensor, docs: Tensor, query_mask: Tensor, doc_mask: Tensor) -> Tensor:
     """MaxSim by the number of query tokens, which makes scores of short and long queries alike, as M3 has it."""
-    best = best_matches(queries, docs, doc_mask)
-    return below_all((best * query_mask[:, :, None]).sum(1) / query_mask.sum(1, keepdim=True).clamp(min=1), doc_mask)
+    return mean_over_tokens(best_matches(queries, docs, doc_mask), query_mask, doc_mask)
 
 
 @loss
@@ -64,6 +63,11 @@ def best_matches(queries: Tensor, docs: Tensor, doc_mask: Tensor) -> Tensor:
     """The highest product of each query token with a token of each doc (queries, tokens, docs); 0 for docs without tokens."""
     best = best_products(docs, queries.flatten(0, 1), doc_mask).view(len(docs), len(queries), -1)
     return best.masked_fill(~doc_mask.bool().any(1)[:, None, None], 0).permute(1, 2, 0)
+
+
+def mean_over_tokens(best: Tensor, query_mask: Tensor, doc_mask: Tensor) -> Tensor:
+    """Scores (queries, docs) from what each query token is worth in each doc (queries, tokens, docs)."""
+    return below_all((best * query_mask[:, :, None]).sum(1) / query_mask.sum(1, keepdim=True).clamp(min=1), doc_mask)
 
 
 def below_all(scores: Tensor, doc_mask: Tensor) -> Tensor:
