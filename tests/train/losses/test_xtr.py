@@ -122,8 +122,8 @@ def test_imputed_equals_numpy(top: int) -> None:
 def test_imputed_gradient(top: int) -> None:
     queries, docs, query_mask, doc_mask = drawn(6)
 
-    def loss(*vectors: Any) -> Any:
-        return late_interaction(*vectors, query_mask, doc_mask, score=partial(imputed, top=top), temperature=0.3)
+    def loss(asking: Any, asked: Any) -> Any:
+        return late_interaction(asking, asked, query_mask, doc_mask, score=partial(imputed, top=top), temperature=0.3)
 
     assert torch.autograd.gradcheck(loss, (queries, docs))
 
