@@ -19,15 +19,16 @@ from benchmarks.record import ROOT, file_hash, record, rows
 SEED = 1  # of all recipes
 CURVE = ":nDCG@10"
 IN_BATCH = 'objectives=[{"kind": "late", "mean": true, "temperature": 0.05}]'
-# Each variant: its recipe, and what is set otherwise.
+# Each variant: its recipe, and what is set otherwise; RUNS is the folder of the runs.
 VARIANTS: dict[str, tuple[str, list[str]]] = {
     "simple": ("simple", []),
     "dpr": ("dpr", []),
     "dpr without hard negatives": ("dpr", ["negatives.count=0"]),
     "dpr, refreshed negatives": (
         "dpr",
-        ["negatives.source=refresh", "negatives.every=30", "negatives.skip=5", "data.limit=960"],
+        ["negatives.source=refresh", "negatives.every=50", "negatives.skip=5", "data.limit=1600"],
     ),
+    "dpr, the whole encoder": ("dpr", ["model.layers=null", "model.freeze_layers=3"]),
     "vdr": ("vdr", []),
     "vdr without the mask": ("vdr", ["objectives.0.mask_weight=0"]),
     "vdr, two terms": ("vdr", ["objectives.0.semi_parametric=false"]),
@@ -38,10 +39,15 @@ VARIANTS: dict[str, tuple[str, list[str]]] = {
         ["teacher=null", IN_BATCH],
     ),
     "xtr": ("xtr", []),
-    "xtr's twin by MaxSim": ("xtr", ["objectives.0.top=null", "objectives.0.mean=true"]),
+    "xtr's twin by MaxSim": ("xtr", [IN_BATCH]),
     "m3": ("m3", []),
     "m3 without self-distillation": ("m3", ["objectives.0.distil_after=null"]),
     "retromae": ("retromae", []),
+    "dpr by the first state": ("dpr", ["model.pooling=cls"]),
+    "dpr by the first state, after retromae": (
+        "dpr",
+        ["model.pooling=cls", "model.backbone=RUNS/retromae/model", "model.layers=null"],
+    ),
 }
 
 
@@ -58,7 +64,7 @@ def run(name: str, options: argparse.Namespace) -> dict[str, Any]:
         given.append(f"teacher.model={options.teacher}")
     command = [sys.executable, "-m", "trilens", "train", str(ROOT / "recipes" / f"{recipe}.yaml"), "--to", str(folder)]
     for change in [*given, *changes, *options.set]:
-        command += ["--set", change]
+        command += ["--set", change.replace("RUNS", str(options.to))]
     finished = folder / "result.json"
     if not finished.exists() and subprocess.run(command, check=False).returncode:
         sys.exit(f"{name} failed; see above. What was finished is recorded")
