@@ -23,11 +23,11 @@ from trilens.train.losses.contrastive import info_nce
 from trilens.train.losses.distillation import kl_distillation, margin_mse
 from trilens.train.losses.ensemble import Heads as AnyHeads
 from trilens.train.losses.ensemble import ensemble
-from trilens.train.losses.late import late_interaction, own_maxsim
+from trilens.train.losses.late import Score, late_interaction, own_maxsim
 from trilens.train.losses.m3 import Heads, m3
 from trilens.train.losses.vdr import vdr
 from trilens.train.losses.words import retromae
-from trilens.train.losses.xtr import xtr
+from trilens.train.losses.xtr import imputed, xtr
 
 HIDDEN, WORDS = 6, 15
 PARTS = (slice(0, 3), slice(3, 5))
@@ -128,9 +128,8 @@ def by_maxsim(model: Model, batch: Batch, gather: Gather) -> Tensor:
     return late_interaction(queries.multi, docs.multi, queries.mask, docs.mask, gather=gather)
 
 
-def by_xtr(model: Model, batch: Batch, gather: Gather) -> Tensor:
+def by_retrieved(model: Model, batch: Batch, gather: Gather, *, score: Score) -> Tensor:
     queries, docs = model.heads(batch.queries), model.heads(batch.docs)
-    score = partial(xtr, top=9)
     return late_interaction(queries.multi, docs.multi, queries.mask, docs.mask, score=score, temperature=0.05, gather=gather)
 
 
@@ -177,7 +176,8 @@ LOSSES: dict[str, Loss] = {
     "vdr": partial(by_vdr, semi=False, mask_weight=0.0),
     "svdr with the mask": partial(by_vdr, semi=True, mask_weight=0.7),
     "maxsim": by_maxsim,
-    "xtr": by_xtr,
+    "xtr": partial(by_retrieved, score=partial(xtr, top=9)),
+    "xtr as it searches": partial(by_retrieved, score=partial(imputed, top=9)),
     "m3": partial(by_m3, distil=False),
     "m3 distilled": partial(by_m3, distil=True),
     "ensemble": by_ensemble,

@@ -1,5 +1,6 @@
 """Objectives: what recipes call losses, applied to batches."""
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from torch import Tensor
 from tests.train.toy import ToyModel, texts
 from trilens.errors import BadInput
 from trilens.train.cached import encode
-from trilens.train.losses import contrastive, distillation, ensemble, late, m3, vdr
+from trilens.train.losses import contrastive, distillation, ensemble, late, m3, vdr, xtr
 from trilens.train.objectives import AnyObjective, Objective, Objectives, grouped, own_scores
 
 QUERIES, GROUP = 3, 2
@@ -49,6 +50,21 @@ def test_each_objective_is_its_loss_of_the_right_heads(sides: list[dict[str, Ten
     assert list(found) == list(wanted)
     for name, weight in zip(wanted, (1, 0.5, 1, 1), strict=True):
         torch.testing.assert_close(found[name], weight * wanted[name])
+
+
+def test_token_vectors_are_scored_as_the_objective_says(sides: list[dict[str, Tensor]]) -> None:
+    model = ToyModel()
+    asked, docs = encode(model, sides[0]), grouped(encode(model, sides[1]), QUERIES)
+    tokens = (asked["multi"], docs["multi"], asked["multi_mask"], docs["multi_mask"])
+    for score, settings in (
+        (late.mean_maxsim, {"mean": True}),
+        (partial(xtr.xtr, top=2), {"top": 2}),
+        (partial(xtr.imputed, top=2), {"top": 2, "imputed": True}),
+    ):
+        found = Objectives(model, [objective(kind="late", **settings)])(sides)["late"]
+        torch.testing.assert_close(found, late.late_interaction(*tokens, score=score))
+    with pytest.raises(ValidationError, match="imputed is given without top"):
+        objective(kind="late", imputed=True)
 
 
 def test_small_batches_change_neither_parts_nor_gradients(sides: list[dict[str, Tensor]]) -> None:
