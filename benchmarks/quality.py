@@ -35,7 +35,7 @@ from trilens.encode.models import resolve_model
 from trilens.errors import BadInput, TrilensError
 from trilens.evaluate.runs import Run
 from trilens.evaluate.significance import ROUNDS, SEED, holm, randomisation_p
-from trilens.evaluate.tuning import tune
+from trilens.evaluate.tuning import Asked, tune
 from trilens.index.multi_params import MultiParams
 from trilens.serve.progress import counting
 from trilens.store.config import DEFAULT_MODEL
@@ -124,8 +124,8 @@ def tuned_fusion(bench: Bench) -> str:
     if not path.exists():
         dataset = bench.dataset(TUNED_ON)
         with counting(f"tuning on {TUNED_ON} {TUNED_SPLIT}", len(dataset.queries(TUNED_SPLIT)), "queries") as advance:
-            tuning = tune(indexed(bench, TUNED_ON), dataset, TUNED_SPLIT, FUSED, report=advance)
-        path.write_text(json.dumps(tuning.record(TUNED_ON, TUNED_SPLIT), indent=1), encoding="utf-8")
+            tuning = tune([Asked(indexed(bench, TUNED_ON), dataset, TUNED_SPLIT)], FUSED, report=advance)
+        path.write_text(json.dumps(tuning.record(), indent=1), encoding="utf-8")
     return str(json.loads(path.read_text(encoding="utf-8"))["fusion"])
 
 

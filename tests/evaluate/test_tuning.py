@@ -11,7 +11,7 @@ import pytest
 from trilens import Collection, Document
 from trilens.errors import BadInput
 from trilens.evaluate.measures import means, parse_measures, per_query
-from trilens.evaluate.tuning import STEPS, _climb, _grid, _rounded, _starts, tune
+from trilens.evaluate.tuning import Asked, tune
 from trilens.search.fusion import Fusion
 from trilens.text.beir import Beir
 
@@ -30,7 +30,7 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
     lines = [json.dumps({"_id": f"q{n}", "text": text}) for n, text in enumerate(queries)]
     (folder / "queries.jsonl").write_text("\n".join(lines) + "\n")
     (folder / "qrels").mkdir()
-    for split, chosen in (("dev", range(12)), ("test", range(12, 20)), ("few", range(3))):
+    for split, chosen in (("dev", range(12)), ("test", range(12, 20)), ("ten", range(10)), ("few", range(3))):
         rows = [f"q{n}\td{n}\t1" for n in chosen]
         (folder / "qrels" / f"{split}.tsv").write_text("query-id\tcorpus-id\tscore\n" + "\n".join(rows) + "\n")
     return folder
@@ -47,7 +47,7 @@ def collection(dataset: Path, tmp_path: Path) -> Iterator[Collection]:
 
 
 def test_the_better_lens_gets_the_weight(collection: Collection, dataset: Path) -> None:
-    found = tune(collection, Beir(dataset), "dev", ["bm25", "dense"])
+    found = tune([Asked(collection, Beir(dataset), "dev")], ["bm25", "dense"])
     assert found.queries == 12
     assert found.baselines["bm25"] > found.baselines["dense"]
     assert found.best.chosen_on >= max(found.baselines["bm25"], found.baselines["rrf"]) - 1e-9
@@ -55,16 +55,16 @@ def test_the_better_lens_gets_the_weight(collection: Collection, dataset: Path) 
         assert sum(result.fusion.weights.values()) == pytest.approx(1)
         assert result.unseen <= result.chosen_on + 1e-9
         assert len(result.folds) == 5
-    again = tune(collection, Beir(dataset), "dev", ["bm25", "dense"])
+    again = tune([Asked(collection, Beir(dataset), "dev")], ["bm25", "dense"])
     assert again == found
 
 
 def test_what_was_saved_is_used(collection: Collection, dataset: Path) -> None:
     lenses = ["bm25", "dense"]
-    found = tune(collection, Beir(dataset), "dev", lenses, policies=["zscore"])
+    found = tune([Asked(collection, Beir(dataset), "dev")], lenses, policies=["zscore"])
     query = ["word1 word2 word3"]
     before = collection.search(query)[0]
-    collection.save_tuned(lenses, found.record("made", "dev"))
+    collection.save_tuned(lenses, found.record())
     record = collection.info()["tuned"]["bm25+dense"]
     assert record["fusion"] == str(found.best.fusion)
     with Collection.open(collection.path) as other:
@@ -82,7 +82,7 @@ def test_what_was_saved_is_used(collection: Collection, dataset: Path) -> None:
 
 
 def test_the_value_is_that_of_a_search(collection: Collection, dataset: Path) -> None:
-    found = tune(collection, Beir(dataset), "dev", ["bm25", "dense"], policies=["minmax"])
+    found = tune([Asked(collection, Beir(dataset), "dev")], ["bm25", "dense"], policies=["minmax"])
     queries = Beir(dataset).queries("dev")
     answers = collection.search(list(queries.values()), 100, fusion=found.best.fusion)
     run = {one: {hit.doc_id: hit.score for hit in hits} for one, hits in zip(queries, answers, strict=True)}
@@ -104,8 +104,9 @@ def test_the_value_is_that_of_a_search(collection: Collection, dataset: Path) ->
 )
 def test_what_cannot_be_tuned(collection: Collection, dataset: Path, options: dict[str, object], message: str) -> None:
     arguments: dict[str, object] = {"split": "dev", "lenses": ["bm25", "dense"], **options}
+    asked = [Asked(collection, Beir(dataset), "dev"), Asked(collection, Beir(dataset), str(arguments.pop("split")))]
     with pytest.raises(BadInput, match=message):
-        tune(collection, Beir(dataset), **arguments)  # type: ignore[arg-type]
+        tune(asked, **arguments)  # type: ignore[arg-type]
 
 
 def test_a_collection_of_something_else(dataset: Path, tmp_path: Path) -> None:
@@ -113,29 +114,38 @@ def test_a_collection_of_something_else(dataset: Path, tmp_path: Path) -> None:
         other.add([Document("x", "word1 word2")])
         other.commit()
         with pytest.raises(BadInput, match="none of the 12 relevant documents"):
-            tune(other, Beir(dataset), "dev", ["bm25", "tokens"])
+            tune([Asked(other, Beir(dataset), "dev")], ["bm25", "tokens"])
 
 
 def test_what_is_odd_about_the_queries_is_told(collection: Collection, dataset: Path, tmp_path: Path) -> None:
-    assert not tune(collection, Beir(dataset), "dev", ["bm25", "dense"], policies=["rrf"]).warnings
+    assert not tune([Asked(collection, Beir(dataset), "dev")], ["bm25", "dense"], policies=["rrf"]).warnings
     odd = shutil.copytree(dataset, tmp_path / "odd")
     rows = [f"q{n}\td{n}\t{int(n > 8)}" for n in range(14)]
     (odd / "qrels" / "dev.tsv").write_text("\n".join(rows) + "\n")
-    found = tune(collection, Beir(odd), "dev", ["bm25", "dense"], policies=["rrf"])
+    found = tune([Asked(collection, Beir(odd), "dev")], ["bm25", "dense"], policies=["rrf"])
     assert found.warnings[0].startswith("9 queries have no relevant document")
     assert found.warnings[1].startswith("2 of the queries are in the split 'test' too")
     (odd / "qrels" / "dev.tsv").write_text("\n".join(f"q{n}\td{n}\t0" for n in range(14)) + "\n")
     with pytest.raises(BadInput, match="judges no document relevant"):
-        tune(collection, Beir(odd), "dev", ["bm25", "dense"])
+        tune([Asked(collection, Beir(odd), "dev")], ["bm25", "dense"])
 
 
-def test_weights_on_the_simplex() -> None:
-    assert len(list(_grid())) == STEPS + 1
-    assert next(iter(_grid())) == (10, 10)
-    assert _rounded(np.array([1.0, 1.0, 1.0])) == (7, 7, 6)
-    assert all(sum(start) == STEPS and min(start) >= 0 for start in _starts(4))
-    goal = np.array([14, 1, 5])
-    assert _climb(lambda weights: -float(((np.array(weights) - goal) ** 2).sum()), (7, 7, 6)) == (14, 1, 5)
+def test_collections_count_alike_however_many_queries_they_have(collection: Collection, dataset: Path, tmp_path: Path) -> None:
+    with Collection.create(tmp_path / "titles", threads=1) as other:  # of the same ids, with other texts
+        for line in (dataset / "corpus.jsonl").read_text().splitlines():
+            record = json.loads(line)
+            other.add([Document(record["_id"], " ".join(record["text"].split()[:6]))])
+        other.commit()
+        first, second = Asked(collection, Beir(dataset), "dev"), Asked(other, Beir(dataset), "ten")
+        alone = [tune([one], ["bm25", "dense"], policies=["zscore"]) for one in (first, second)]
+        both = tune([first, second], ["bm25", "dense"], policies=["zscore"])
+        fewer = tune([first, second], ["bm25", "dense"], policies=["zscore"], most=11)
+    assert (both.queries, fewer.queries) == (22, 21)
+    assert (both.dataset, both.split) == (f"{dataset.name}, {dataset.name}", "dev, ten")
+    for lens in ("bm25", "dense", "rrf"):
+        assert both.baselines[lens] == pytest.approx(np.mean([one.baselines[lens] for one in alone]))
+    assert both.best.chosen_on <= np.mean([one.best.chosen_on for one in alone]) + 1e-9
+    assert both.best.chosen_on >= max(both.baselines.values()) - 1e-9
 
 
 def test_only_fusions_of_these_lenses_are_kept(collection: Collection) -> None:

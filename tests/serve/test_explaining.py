@@ -90,5 +90,12 @@ def test_tune_saves_and_info_shows(tmp_path: Path, trilens: Trilens) -> None:
     assert found["best"] in " ".join(trilens("info", path).out.split())
     assert trilens("info", path, "--json").json["tuned"]["bm25+dense"]["split"] == "dev"
     assert "unseen" in trilens("tune", path, folder, "--policy", "minmax,rrf").out
-    outcome = trilens("tune", path, folder, "--split", "test")
-    assert outcome.code == 1 and "weights chosen on test queries" in outcome.err
+    two = trilens("tune", path, folder, "--policy", "rrf", "--most", "10", "--also", f"{path}={folder}:dev", "--json").json
+    assert (two["dataset"], two["split"], two["queries"]) == ("data, data", "dev", 20)
+    for wrong, told in (
+        (["--split", "test"], "weights chosen on test queries"),
+        (["--also", f"{path}={folder}:test"], "weights chosen on test queries"),
+        (["--also", str(path)], "expected COLLECTION=DATA"),
+    ):
+        outcome = trilens("tune", path, folder, *wrong)
+        assert outcome.code == 1 and told in outcome.err

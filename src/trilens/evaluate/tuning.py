@@ -1,13 +1,12 @@
 """Weights of a fusion, chosen on judged queries: candidates and exact scores are fetched once, policies are tried in memory.
 
-With two lenses all weights on a grid are tried; with more, mass is moved between pairs of lenses as long as that helps, from
-several starts. What a choice is worth is told by cross-validation: the same search on four fifths of the queries, measured on
-the fifth that it has not seen. The distance between that and the value on the queries it was chosen on is over-fitting.
+What a choice is worth is told by cross-validation: the same search on four fifths of the queries, measured on
+the fifth that it has not seen. The distance between that and the value on the queries it was chosen on is over-fitting. Queries
+of several collections count by collection: the mean over collections of the means over their queries is what is raised.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import permutations
 from typing import Any
 
 import ir_measures
@@ -18,21 +17,25 @@ from trilens.collection import Collection
 from trilens.errors import BadInput
 from trilens.evaluate.measures import Hit, parse_measure
 from trilens.evaluate.soundness import examine
+from trilens.evaluate.weights import STEPS, Weights, best_weights
 from trilens.search.fusion import Candidates, Fusion, Policy, fuse
-from trilens.text.dataset import Dataset, with_judgements
+from trilens.text.dataset import Dataset, Split, with_judgements
 from trilens.text.qrels import Qrels
 
 POLICIES: tuple[Policy, ...] = ("zscore", "minmax", "rrf", "weighted")
 RRF_KS = (10.0, 30.0, 60.0, 100.0)
-STEPS = 20  # weights are multiples of 1/20
-MOVES = (4, 2, 1)
-RANDOM_STARTS = 3
 FOLDS = 5
 SEED = 1234
 AT_ONCE = 64
 
-Weights = tuple[int, ...]
-"""Of the lenses in order, in steps; their sum is STEPS."""
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The judged queries of a split, which must not be the test split, and the collection that they are put to."""
+
+    collection: Collection
+    dataset: Dataset
+    split: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +68,8 @@ class Tuning:
     """
 
     measure: str
+    datasets: list[str]
+    splits: list[str]
     queries: int
     lenses: list[str]
     baselines: dict[str, float]
@@ -76,42 +81,68 @@ class Tuning:
         """By what it is worth on unseen queries; the first of equals."""
         return max(self.results, key=lambda result: result.unseen)
 
-    def record(self, dataset: str, split: str) -> dict[str, Any]:
+    @property
+    def dataset(self) -> str:
+        """The names of what was tuned on."""
+        return ", ".join(self.datasets)
+
+    @property
+    def split(self) -> str:
+        """The splits of that, those that are alike once."""
+        return ", ".join(dict.fromkeys(self.splits))
+
+    def record(self) -> dict[str, Any]:
         """What a collection keeps of it."""
         return {
             "fusion": str(self.best.fusion),
             "measure": self.measure,
             "chosen_on": round(self.best.chosen_on, 6),
             "unseen": round(self.best.unseen, 6),
-            "dataset": dataset,
-            "split": split,
+            "dataset": self.dataset,
+            "split": self.split,
             "queries": self.queries,
         }
 
 
 def tune(
-    collection: Collection,
-    dataset: Dataset,
-    split: str,
+    asked: Sequence[Asked],
     lenses: Sequence[str],
     measure: str = "nDCG@10",
     policies: Sequence[Policy] = POLICIES,
     depth: int = 100,
+    most: int | None = None,
     report: Callable[[int], None] = lambda queries: None,
 ) -> Tuning:
-    """The best weights of each policy for these lenses on the judged queries of a split, which must not be the test split."""
-    parsed = _require(split, lenses, measure, policies)
-    chosen = with_judgements(dataset, split)
-    queries, qrels = chosen.texts(), chosen.qrels
-    warnings = [*examine(chosen, collection).lines(), *_also_tested(dataset, set(queries))]
-    if len(queries) < 2 * FOLDS:
-        raise BadInput(f"{dataset.name} has {len(queries)} judged queries in split {split!r}; expected at least {2 * FOLDS}")
-    judged = gather(collection, queries, lenses, depth, report)
-    bench = Bench(judged, list(lenses), {query: qrels[query] for query in queries}, parsed)
-    baselines = {name: float(bench.alone(name).mean()) for name in lenses}
-    baselines["rrf"] = float(bench.values(Fusion(depth=depth)).mean())
+    """The best weights of each policy for these lenses; of more than `most` queries of a split that many are drawn."""
+    parsed = _require(asked, lenses, measure, policies)
+    splits = [_drawn(one, most) for one in asked]
+    warnings = [line for one, split in zip(asked, splits, strict=True) for line in _odd(one, split)]
+    judged = [gather(one.collection, split.texts(), lenses, depth, report) for one, split in zip(asked, splits, strict=True)]
+    bench = Bench(judged, list(lenses), [split.qrels for split in splits], parsed)
+    baselines = {name: bench.mean(bench.alone(name)) for name in lenses}
+    baselines["rrf"] = bench.mean(bench.values(Fusion(depth=depth)))
     results = [_tune_policy(bench, policy, depth) for policy in policies]
-    return Tuning(str(parsed), len(queries), list(lenses), baselines, results, warnings)
+    names = [one.dataset.name for one in asked], [one.split for one in asked]
+    return Tuning(str(parsed), *names, len(bench.queries), list(lenses), baselines, results, warnings)
+
+
+def _drawn(one: Asked, most: int | None) -> Split:
+    """The queries that weights are chosen on, with their judgements."""
+    found = with_judgements(one.dataset, one.split)
+    chosen = list(found.queries)
+    if len(chosen) < 2 * FOLDS:
+        raise BadInput(
+            f"{one.dataset.name} has {len(chosen)} judged queries in split {one.split!r}; expected at least {2 * FOLDS}"
+        )
+    if most is not None and len(chosen) > most:
+        chosen = [chosen[at] for at in np.sort(np.random.default_rng(SEED).choice(len(chosen), most, replace=False))]
+    kept = {query: found.queries[query] for query in chosen}
+    return replace(found, queries=kept, qrels={query: found.qrels[query] for query in chosen})
+
+
+def _odd(one: Asked, split: Split) -> list[str]:
+    """What there is to say about the queries."""
+    return [*examine(split, one.collection).lines(), *_also_tested(one.dataset, set(split.queries))]
 
 
 def _also_tested(dataset: Dataset, queries: set[str]) -> list[str]:
@@ -140,16 +171,23 @@ def gather(
 
 
 class Bench:
-    """Measures fusions over gathered candidates; what was measured once is remembered."""
+    """Measures fusions over gathered candidates, of one or several collections; what was measured once is remembered."""
 
-    def __init__(self, judged: Sequence[Judged], lenses: list[str], qrels: Qrels, measure: Any) -> None:
+    def __init__(self, judged: Sequence[Sequence[Judged]], lenses: list[str], qrels: Sequence[Qrels], measure: Any) -> None:
         self.lenses = lenses
-        self.queries = [one.query_id for one in judged]
-        self._judged = judged
+        self._judged = [one for some in judged for one in some]
+        self.queries = [f"{at} {one.query_id}" for at, some in enumerate(judged) for one in some]  # collections may share ids
+        self._shares = np.array([1 / len(some) for some in judged for _ in some])
         self._measure = measure
-        self._evaluator = ir_measures.evaluator([measure], qrels)
+        known = {f"{at} {query}": judgements for at, some in enumerate(qrels) for query, judgements in some.items()}
+        self._evaluator = ir_measures.evaluator([measure], known)
         self._known: dict[str, NDArray[np.float64]] = {}
         self._units: dict[str, list[tuple[list[str], NDArray[np.float64]]]] = {}
+
+    def mean(self, values: NDArray[np.float64], queries: NDArray[np.int64] | None = None) -> float:
+        """Of the measures of queries (None: of all), in which every collection counts alike."""
+        chosen = np.arange(len(values)) if queries is None else queries
+        return float(np.average(values[chosen], weights=self._shares[chosen]))
 
     def values(self, fusion: Fusion) -> NDArray[np.float64]:
         """The measure of each query."""
@@ -202,28 +240,27 @@ class Bench:
 
 
 def _tune_policy(bench: Bench, policy: Policy, depth: int) -> PolicyResult:
-    everything = np.arange(len(bench.queries))
-    folds = np.random.default_rng(SEED).permutation(len(everything)) % FOLDS
-    chosen = _choose(bench, policy, depth, everything)
-    unseen, fusions = np.zeros(len(everything)), []
+    folds = np.random.default_rng(SEED).permutation(len(bench.queries)) % FOLDS
+    chosen = _choose(bench, policy, depth)
+    unseen, fusions = np.zeros(len(folds)), []
     for fold in range(FOLDS):
         fusion = _choose(bench, policy, depth, np.flatnonzero(folds != fold))
         unseen[folds == fold] = bench.values(fusion)[folds == fold]
         fusions.append(fusion)
-    return PolicyResult(chosen, float(bench.values(chosen).mean()), float(unseen.mean()), fusions)
+    return PolicyResult(chosen, bench.mean(bench.values(chosen)), bench.mean(unseen), fusions)
 
 
-def _choose(bench: Bench, policy: Policy, depth: int, queries: NDArray[np.int64]) -> Fusion:
-    """The best fusion of a policy by the mean over some of the queries."""
+def _choose(bench: Bench, policy: Policy, depth: int, queries: NDArray[np.int64] | None = None) -> Fusion:
+    """The best fusion of a policy by the mean over some of the queries (None: all)."""
     ks = RRF_KS if policy == "rrf" else (Fusion().k,)
     found: list[tuple[float, Fusion]] = []
     for k in ks:
         plain = Fusion(policy, k=k, depth=depth)
 
         def value(weights: Weights, plain: Fusion = plain) -> float:
-            return float(bench.values(_weighted(plain, bench.lenses, weights))[queries].mean())
+            return bench.mean(bench.values(_weighted(plain, bench.lenses, weights)), queries)
 
-        best, score = _search(value, len(bench.lenses))
+        best, score = best_weights(value, len(bench.lenses))
         found.append((score, _weighted(plain, bench.lenses, best)))
     return max(found, key=lambda pair: pair[0])[1]
 
@@ -232,65 +269,12 @@ def _weighted(plain: Fusion, lenses: Sequence[str], weights: Weights) -> Fusion:
     return replace(plain, weights={name: weight / STEPS for name, weight in zip(lenses, weights, strict=True)})
 
 
-def _search(value: Callable[[Weights], float], lenses: int) -> tuple[Weights, float]:
-    """The weights of the highest value; the first found of equals."""
-    tried = _grid() if lenses == 2 else (_climb(value, start) for start in _starts(lenses))
-    best: Weights = ()
-    highest = -np.inf
-    for weights in tried:
-        score = value(weights)
-        if score > highest:
-            best, highest = weights, score
-    return best, highest
-
-
-def _grid() -> Iterable[Weights]:
-    """All weights of two lenses, the most even first, so that among equals the less extreme wins."""
-    return sorted(((first, STEPS - first) for first in range(STEPS + 1)), key=lambda pair: (abs(pair[0] - pair[1]), pair))
-
-
-def _climb(value: Callable[[Weights], float], start: Weights) -> Weights:
-    """Move weight from one lens to another, in smaller and smaller portions, as long as that helps."""
-    best, highest = start, value(start)
-    for move in MOVES:
-        improved = True
-        while improved:
-            improved = False
-            for source, target in permutations(range(len(best)), 2):
-                if best[source] < move:
-                    continue
-                moved = list(best)
-                moved[source] -= move
-                moved[target] += move
-                score = value(tuple(moved))
-                if score > highest + 1e-12:
-                    best, highest, improved = tuple(moved), score, True
-    return best
-
-
-def _starts(lenses: int) -> list[Weights]:
-    """All alike, each lens ahead of the others, and some at random."""
-    random = np.random.default_rng(SEED)
-    shares = [np.ones(lenses)]
-    shares += [np.where(np.arange(lenses) == first, 2.0 * lenses, 1.0) for first in range(lenses)]
-    shares += [random.dirichlet(np.ones(lenses)) for _ in range(RANDOM_STARTS)]
-    return list(dict.fromkeys(_rounded(share) for share in shares))
-
-
-def _rounded(shares: NDArray[np.float64]) -> Weights:
-    """Whole steps in these proportions, with the right sum: what rounding lost goes where it lost most."""
-    exact = shares / shares.sum() * STEPS
-    steps = np.floor(exact).astype(int)
-    for place in np.argsort(steps - exact, kind="stable")[: STEPS - int(steps.sum())]:
-        steps[place] += 1
-    return tuple(steps.tolist())
-
-
-def _require(split: str, lenses: Sequence[str], measure: str, policies: Sequence[str]) -> Any:
-    if "test" in split.lower():
-        raise BadInput(
-            f"split is {split!r}; weights chosen on test queries say nothing of others: expected another one, such as dev"
-        )
+def _require(asked: Sequence[Asked], lenses: Sequence[str], measure: str, policies: Sequence[str]) -> Any:
+    for one in asked:
+        if "test" in one.split.lower():
+            raise BadInput(
+                f"split is {one.split!r}; weights chosen on test queries say nothing of others: expected another, such as dev"
+            )
     if len(lenses) < 2 or len(set(lenses)) != len(lenses):
         raise BadInput(f"lenses are {', '.join(lenses)}; expected two or more different ones to fuse")
     if not policies or any(policy not in POLICIES for policy in policies):

@@ -1,5 +1,8 @@
 """The tune command: weights of a fusion from judged queries."""
 
+import re
+from contextlib import ExitStack
+from pathlib import Path
 from typing import Annotated, Any, cast
 
 import typer
@@ -7,12 +10,16 @@ from rich.console import Console
 from rich.table import Table
 
 from trilens.collection import Collection
-from trilens.evaluate.tuning import POLICIES, Tuning, tune
+from trilens.errors import BadInput
+from trilens.evaluate.tuning import POLICIES, Asked, Tuning, tune
 from trilens.search.fusion import Policy
 from trilens.serve.judged_corpus import opened
 from trilens.serve.options import CollectionPath, Json, Lens, Threads, lens_names
 from trilens.serve.progress import counting
 from trilens.serve.render import out, print_json
+from trilens.text.dataset import Dataset
+
+SPLIT_NAMED = re.compile(r":[^:/\\]+$")  # a folder of another drive has a colon, too, but what follows it is a path
 
 
 def tune_command(
@@ -27,6 +34,17 @@ def tune_command(
         str, typer.Option(metavar="NAME[,NAME]", help="Policies to try: zscore, minmax, rrf, weighted.")
     ] = ",".join(POLICIES),
     depth: Annotated[int, typer.Option(min=1, metavar="N", help="Documents that each lens returns.")] = 100,
+    most: Annotated[
+        int | None, typer.Option(min=10, metavar="N", help="Draw so many queries where there are more.", show_default=False)
+    ] = None,
+    also: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLLECTION=DATA[:SPLIT]",
+            help="Tune on another collection, too, so that weights hold for more than one kind of text. Can be repeated.",
+            show_default=False,
+        ),
+    ] = None,
     save: Annotated[bool, typer.Option("--save", help="Let searches through these lenses use what was found.")] = False,
     threads: Threads = None,
     json: Json = False,
@@ -41,27 +59,43 @@ def tune_command(
       trilens tune my.trilens data/nfcorpus --split dev
 
       trilens tune my.trilens data/nfcorpus --lens bm25,dense --policy zscore --measure AP --save
+
+      trilens tune my.trilens data/nfcorpus --also faq.trilens=data/faq:train --most 300
     """
-    dataset = opened(data)
     policies = cast(list[Policy], [name.strip() for name in policy.split(",") if name.strip()])
-    with Collection.open(path, threads=threads) as collection:
+    asked = [(path, opened(data), split), *(_another(given, split) for given in also or [])]
+    with ExitStack() as collections:
+        judged = [
+            Asked(collections.enter_context(Collection.open(folder, threads=threads)), dataset, name)
+            for folder, dataset, name in asked
+        ]
+        collection = judged[0].collection
         lenses = lens_names(lens) or collection.lenses
         with counting("searching", None, "queries") as advance:
-            found = tune(collection, dataset, split, lenses, measure, policies, depth, advance)
+            found = tune(judged, lenses, measure, policies, depth, most, advance)
         if save:
-            collection.save_tuned(lenses, found.record(dataset.name, split))
+            collection.save_tuned(lenses, found.record())
     for warning in found.warnings:
         typer.echo(f"warning: {warning}", err=True)
     if json:
-        print_json(_to_json(found, dataset.name, split, save))
+        print_json(_to_json(found, save))
     else:
-        _print(found, dataset.name, split, save, out())
+        _print(found, save, out())
 
 
-def _to_json(found: Tuning, dataset: str, split: str, saved: bool) -> dict[str, Any]:
+def _another(given: str, split: str) -> tuple[Path, Dataset, str]:
+    """A collection with judged queries of its own, from COLLECTION=DATA[:SPLIT]."""
+    collection, equals, data = given.partition("=")
+    if not (collection and equals and data):
+        raise BadInput(f"--also is {given!r}; expected COLLECTION=DATA or COLLECTION=DATA:SPLIT, such as a.trilens=data/a:dev")
+    data, _, other = data.rpartition(":") if SPLIT_NAMED.search(data) else (data, "", split)
+    return Path(collection), opened(data), other
+
+
+def _to_json(found: Tuning, saved: bool) -> dict[str, Any]:
     return {
-        "dataset": dataset,
-        "split": split,
+        "dataset": found.dataset,
+        "split": found.split,
         "measure": found.measure,
         "queries": found.queries,
         "lenses": found.lenses,
@@ -81,8 +115,8 @@ def _to_json(found: Tuning, dataset: str, split: str, saved: bool) -> dict[str, 
     }
 
 
-def _print(found: Tuning, dataset: str, split: str, saved: bool, console: Console) -> None:
-    table = Table(title=f"{dataset}, {split}: {found.measure} over {found.queries} queries", title_justify="left")
+def _print(found: Tuning, saved: bool, console: Console) -> None:
+    table = Table(title=f"{found.dataset}, {found.split}: {found.measure} over {found.queries} queries", title_justify="left")
     table.add_column("fusion")
     table.add_column("chosen on", justify="right")
     table.add_column("unseen", justify="right")
