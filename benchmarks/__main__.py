@@ -84,7 +84,7 @@ CHAPTERS = {
     "ablations": Chapter("what the parts of a lens are worth", f"{DATA}/cranfield", "15 minutes", (("ablations",),)),
     "recipes": Chapter(
         "every training recipe and its variants",
-        "pip install trilens[train]; --data, --backbone, --teacher",
+        "pip install trilens[train]; --data, --backbone",
         "days",
         (("recipes",),),
     ),

@@ -1,9 +1,9 @@
 """Every recipe and its variants, run as documented; measures before and after on questions held out of training.
 
-    python -m benchmarks.recipes --data /data/squad-retrieval --backbone /models/minilm --teacher /models/mpnet
+    python -m benchmarks.recipes --data /data/squad-retrieval --backbone /models/minilm
 
 Needs `pip install trilens[train]`. Runs are kept in `--to`; one that was stopped goes on, one that is finished is not repeated.
-`--only` names some of the variants. An ablation differs from its recipe by one setting.
+`--only` names some of the variants; the one that goes on from retromae's model needs its run in `--to`.
 """
 
 import argparse
@@ -61,10 +61,10 @@ def run(name: str, options: argparse.Namespace) -> dict[str, Any]:
         f"data.sources.0.corpus={options.data / 'corpus.jsonl'}",
     ]
     if recipe == "colbert" and "teacher=null" not in changes:
-        given.append(f"teacher.model={options.teacher}")
+        given.append(f"teacher.model={options.backbone}")
     command = [sys.executable, "-m", "trilens", "train", str(ROOT / "recipes" / f"{recipe}.yaml"), "--to", str(folder)]
-    for change in [*given, *changes, *options.set]:
-        command += ["--set", change.replace("RUNS", str(options.to))]
+    for change in [*given, *(change.replace("RUNS", str(options.to)) for change in changes), *options.set]:
+        command += ["--set", change]
     finished = folder / "result.json"
     if not finished.exists() and subprocess.run(command, check=False).returncode:
         sys.exit(f"{name} failed; see above. What was finished is recorded")
@@ -90,19 +90,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True, help="folder with train.dpr.jsonl and corpus.jsonl")
     parser.add_argument("--backbone", required=True, help="the model that all recipes start from")
-    parser.add_argument("--teacher", required=True, help="the model that colbert learns from")
     parser.add_argument("--to", type=Path, default=Path("runs/recipes"), help="folder of the runs")
     parser.add_argument("--only", nargs="+", choices=VARIANTS, default=list(VARIANTS))
     parser.add_argument("--set", nargs="*", default=[], help="settings for all of them, to try the script")
     options = parser.parse_args()
     data = file_hash(options.data / "train.dpr.jsonl")
-    done = {row["variant"] for row in rows("recipes") if row["settings"] == options.set}
+    done = {(row["variant"], row.get("recipe_file")) for row in rows("recipes") if row["settings"] == options.set}
     for name in options.only:
-        if name not in done:
+        file = file_hash(ROOT / "recipes" / f"{VARIANTS[name][0]}.yaml")
+        if (name, file) not in done:
             found = run(name, options)
             facts = {key: found[key] for key in ("steps", "best_step", "seconds", "before", "after", "curve", "losses")}
-            facts |= {"recipe": VARIANTS[name][0], "backbone": Path(options.backbone).name, "settings": options.set}
-            known = {"data": data, "threads": len(os.sched_getaffinity(0)), "seed": SEED, "repeats": 1}
+            facts |= {"recipe": VARIANTS[name][0], "recipe_file": file, "settings": options.set}
+            facts |= {"backbone": Path(options.backbone).name, "data": data}
+            known = {"threads": len(os.sched_getaffinity(0)), "seed": SEED, "repeats": 1}
             record("recipes", variant=name, **facts, **known)
 
 

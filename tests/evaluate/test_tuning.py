@@ -100,6 +100,8 @@ def test_the_value_is_that_of_a_search(collection: Collection, dataset: Path) ->
         ({"measure": "beauty"}, "measure is 'beauty'"),
         ({"measure": "Hit@5"}, "measure is 'Hit@5'; expected one of judgements"),
         ({"policies": ["convex"]}, "policies are convex"),
+        ({"most": 9}, "most is 9; expected at least 10"),
+        ({"lenses": ["bm25", "multi"]}, "has no multi; expected every collection to have all of bm25, multi"),
     ],
 )
 def test_what_cannot_be_tuned(collection: Collection, dataset: Path, options: dict[str, object], message: str) -> None:
@@ -146,6 +148,15 @@ def test_collections_count_alike_however_many_queries_they_have(collection: Coll
         assert both.baselines[lens] == pytest.approx(np.mean([one.baselines[lens] for one in alone]))
     assert both.best.chosen_on <= np.mean([one.best.chosen_on for one in alone]) + 1e-9
     assert both.best.chosen_on >= max(both.baselines.values()) - 1e-9
+
+
+def test_the_same_queries_twice_change_nothing(collection: Collection, dataset: Path) -> None:
+    one = Asked(collection, Beir(dataset), "dev")
+    once, twice = tune([one], ["bm25", "dense"]), tune([one, one], ["bm25", "dense"])
+    assert [result.folds for result in once.results] == [result.folds for result in twice.results]
+    assert [result.unseen for result in once.results] == pytest.approx([result.unseen for result in twice.results])
+    with pytest.raises(BadInput, match="nothing to tune on"):
+        tune([], ["bm25", "dense"])
 
 
 def test_only_fusions_of_these_lenses_are_kept(collection: Collection) -> None:

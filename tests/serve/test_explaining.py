@@ -91,7 +91,7 @@ def test_tune_saves_and_info_shows(tmp_path: Path, trilens: Trilens) -> None:
     assert trilens("info", path, "--json").json["tuned"]["bm25+dense"]["split"] == "dev"
     assert "unseen" in trilens("tune", path, folder, "--policy", "minmax,rrf").out
     two = trilens("tune", path, folder, "--policy", "rrf", "--most", "10", "--also", f"{path}={folder}:dev", "--json").json
-    assert (two["dataset"], two["split"], two["queries"]) == ("data, data", "dev", 20)
+    assert (two["dataset"], two["split"], two["queries"]) == ("data, data", "dev, dev", 20)
     for wrong, told in (
         (["--split", "test"], "weights chosen on test queries"),
         (["--also", f"{path}={folder}:test"], "weights chosen on test queries"),

@@ -77,6 +77,16 @@ def test_an_encoder_of_fewer_layers_gives_their_states_and_is_saved_so(kind: str
     torch.testing.assert_close(again(**given).last_hidden_state, states)
 
 
+def test_what_a_config_says_of_each_layer_is_kept_of_those_that_stay(tmp_path: Path) -> None:
+    settings = LIKE_BERT | {"vocab_size": 30, "pad_token_id": 1, "layer_types": ["full_attention"] * LAYERS}
+    model = transformers.ModernBertModel(transformers.ModernBertConfig(**settings)).eval()
+    keep_layers(model, 2)
+    states = model(**inputs()).last_hidden_state
+    model.save_pretrained(tmp_path)
+    again = transformers.ModernBertModel.from_pretrained(tmp_path).eval()
+    torch.testing.assert_close(again(**inputs()).last_hidden_state, states)
+
+
 @pytest.mark.parametrize("layers", [0, LAYERS + 1])
 def test_no_more_layers_than_there_are_can_be_kept(layers: int) -> None:
     with pytest.raises(BadInput, match=f"layers is {layers}; expected 1 to {LAYERS}"):

@@ -8,6 +8,7 @@ import yaml
 
 pytest.importorskip("torch", reason="training needs torch: pip install trilens[train]")
 
+from benchmarks.recipes import VARIANTS
 from trilens.errors import BadInput
 from trilens.train.recipe import as_yaml, read_recipe
 
@@ -30,6 +31,13 @@ def written(folder: Path, **changes: Any) -> Path:
 @pytest.mark.parametrize("file", sorted(RECIPES.glob("*.yaml")), ids=lambda file: file.stem)
 def test_every_recipe_of_the_project_is_one(file: Path) -> None:
     assert read_recipe(file).name == file.stem
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_every_variant_that_is_measured_is_one(variant: str) -> None:
+    name, changes = VARIANTS[variant]
+    recipe = read_recipe(RECIPES / f"{name}.yaml", changes)
+    assert (recipe == read_recipe(RECIPES / f"{name}.yaml")) == (variant == name)
 
 
 def test_what_was_run_reads_as_the_same_recipe(tmp_path: Path) -> None:

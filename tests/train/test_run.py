@@ -71,6 +71,11 @@ KINDS: dict[str, dict[str, Any]] = {
         "negatives": {"source": "refresh", "count": 2, "depth": 6, "every": 2},
     },
     "few": {"heads": ["dense"], "objectives": [{"kind": "info_nce"}], "data": {"limit": 12}},
+    "shallow": {
+        "heads": ["multi"],
+        "objectives": [{"kind": "late", "top": 8, "imputed": True, "temperature": 0.1}],
+        "model": {"layers": 1},
+    },
     "separate": {"heads": ["dense"], "towers": "separate", "objectives": [{"kind": "info_nce"}]},
     "retromae": {"heads": ["dense"], "objectives": [], "retromae": {}},
 }
@@ -168,6 +173,9 @@ def test_every_kind_of_training_changes_the_model_and_says_how_good_it_is(
         assert (tmp_path / "run" / name).stat().st_size
     steps = [row["step"] for row in read_log(tmp_path / "run" / "log.jsonl") if "loss" in row]
     assert steps == list(range(1, STEPS + 1))
+    if recipe.model.towers == "shared":
+        layers = json.loads((tmp_path / "run" / "model" / "config.json").read_text())["num_hidden_layers"]
+        assert layers == (recipe.model.layers or tiny.LAYERS)
 
 
 @pytest.mark.parametrize("kind", ["m3", "refresh", "bag"])

@@ -25,6 +25,7 @@ from trilens.text.qrels import Qrels
 POLICIES: tuple[Policy, ...] = ("zscore", "minmax", "rrf", "weighted")
 RRF_KS = (10.0, 30.0, 60.0, 100.0)
 FOLDS = 5
+FEWEST = 2 * FOLDS  # queries
 SEED = 1234
 AT_ONCE = 64
 
@@ -64,12 +65,13 @@ class PolicyResult:
 class Tuning:
     """What tuning found. `baselines` are the measure of each lens alone and of the default fusion.
 
-    `warnings` tell what is odd about the queries that weights were chosen on.
+    `dataset` and `split` name what was tuned on, in the same order where that is several. `warnings` tell what is odd about the
+    queries that weights were chosen on.
     """
 
     measure: str
-    datasets: list[str]
-    splits: list[str]
+    dataset: str
+    split: str
     queries: int
     lenses: list[str]
     baselines: dict[str, float]
@@ -80,16 +82,6 @@ class Tuning:
     def best(self) -> PolicyResult:
         """By what it is worth on unseen queries; the first of equals."""
         return max(self.results, key=lambda result: result.unseen)
-
-    @property
-    def dataset(self) -> str:
-        """The names of what was tuned on."""
-        return ", ".join(self.datasets)
-
-    @property
-    def split(self) -> str:
-        """The splits of that, those that are alike once."""
-        return ", ".join(dict.fromkeys(self.splits))
 
     def record(self) -> dict[str, Any]:
         """What a collection keeps of it."""
@@ -114,35 +106,43 @@ def tune(
     report: Callable[[int], None] = lambda queries: None,
 ) -> Tuning:
     """The best weights of each policy for these lenses; of more than `most` queries of a split that many are drawn."""
-    parsed = _require(asked, lenses, measure, policies)
+    parsed = _require(asked, lenses, measure, policies, most)
     splits = [_drawn(one, most) for one in asked]
-    warnings = [line for one, split in zip(asked, splits, strict=True) for line in _odd(one, split)]
+    warnings = [line for one, split in zip(asked, splits, strict=True) for line in _odd(one, split, named=len(asked) > 1)]
     judged = [gather(one.collection, split.texts(), lenses, depth, report) for one, split in zip(asked, splits, strict=True)]
     bench = Bench(judged, list(lenses), [split.qrels for split in splits], parsed)
     baselines = {name: bench.mean(bench.alone(name)) for name in lenses}
     baselines["rrf"] = bench.mean(bench.values(Fusion(depth=depth)))
     results = [_tune_policy(bench, policy, depth) for policy in policies]
-    names = [one.dataset.name for one in asked], [one.split for one in asked]
-    return Tuning(str(parsed), *names, len(bench.queries), list(lenses), baselines, results, warnings)
+    return Tuning(
+        measure=str(parsed),
+        dataset=", ".join(one.dataset.name for one in asked),
+        split=", ".join(one.split for one in asked),
+        queries=len(bench),
+        lenses=list(lenses),
+        baselines=baselines,
+        results=results,
+        warnings=warnings,
+    )
 
 
 def _drawn(one: Asked, most: int | None) -> Split:
     """The queries that weights are chosen on, with their judgements."""
     found = with_judgements(one.dataset, one.split)
     chosen = list(found.queries)
-    if len(chosen) < 2 * FOLDS:
-        raise BadInput(
-            f"{one.dataset.name} has {len(chosen)} judged queries in split {one.split!r}; expected at least {2 * FOLDS}"
-        )
+    if len(chosen) < FEWEST:
+        name, split = one.dataset.name, one.split
+        raise BadInput(f"{name} has {len(chosen)} judged queries in split {split!r}; expected at least {FEWEST}")
     if most is not None and len(chosen) > most:
         chosen = [chosen[at] for at in np.sort(np.random.default_rng(SEED).choice(len(chosen), most, replace=False))]
     kept = {query: found.queries[query] for query in chosen}
     return replace(found, queries=kept, qrels={query: found.qrels[query] for query in chosen})
 
 
-def _odd(one: Asked, split: Split) -> list[str]:
-    """What there is to say about the queries."""
-    return [*examine(split, one.collection).lines(), *_also_tested(one.dataset, set(split.queries))]
+def _odd(one: Asked, split: Split, named: bool) -> list[str]:
+    """What there is to say about the queries, under the name of the dataset if so wanted."""
+    found = [*examine(split, one.collection).lines(), *_also_tested(one.dataset, set(split.queries))]
+    return [f"{one.dataset.name}: {line}" for line in found] if named else found
 
 
 def _also_tested(dataset: Dataset, queries: set[str]) -> list[str]:
@@ -175,19 +175,23 @@ class Bench:
 
     def __init__(self, judged: Sequence[Sequence[Judged]], lenses: list[str], qrels: Sequence[Qrels], measure: Any) -> None:
         self.lenses = lenses
+        self.sizes = [len(some) for some in judged]
         self._judged = [one for some in judged for one in some]
-        self.queries = [f"{at} {one.query_id}" for at, some in enumerate(judged) for one in some]  # collections may share ids
-        self._shares = np.array([1 / len(some) for some in judged for _ in some])
+        self._of = np.repeat(np.arange(len(judged)), self.sizes)  # which collection a query belongs to
         self._measure = measure
-        known = {f"{at} {query}": judgements for at, some in enumerate(qrels) for query, judgements in some.items()}
-        self._evaluator = ir_measures.evaluator([measure], known)
+        # By place: collections may have ids in common, and some tools behind ir-measures want numbers.
+        own = [known[one.query_id] for known, some in zip(qrels, judged, strict=True) for one in some]
+        self._evaluator = ir_measures.evaluator([measure], {str(at): judgements for at, judgements in enumerate(own)})
         self._known: dict[str, NDArray[np.float64]] = {}
         self._units: dict[str, list[tuple[list[str], NDArray[np.float64]]]] = {}
 
+    def __len__(self) -> int:
+        return len(self._judged)
+
     def mean(self, values: NDArray[np.float64], queries: NDArray[np.int64] | None = None) -> float:
         """Of the measures of queries (None: of all), in which every collection counts alike."""
-        chosen = np.arange(len(values)) if queries is None else queries
-        return float(np.average(values[chosen], weights=self._shares[chosen]))
+        of, chosen = (self._of, values) if queries is None else (self._of[queries], values[queries])
+        return float(np.mean([chosen[of == collection].mean() for collection in np.unique(of)]))
 
     def values(self, fusion: Fusion) -> NDArray[np.float64]:
         """The measure of each query."""
@@ -232,15 +236,16 @@ class Bench:
     def _measured(self, rankings: Sequence[Sequence[str]]) -> NDArray[np.float64]:
         """The measure of each query; ranks are given as scores, so that ties stay broken as a search breaks them."""
         run = {
-            query: {doc_id: float(len(ranking) - rank) for rank, doc_id in enumerate(ranking)}
-            for query, ranking in zip(self.queries, rankings, strict=True)
+            str(at): {doc_id: float(len(ranking) - rank) for rank, doc_id in enumerate(ranking)}
+            for at, ranking in enumerate(rankings)
         }
         found = {metric.query_id: metric.value for metric in self._evaluator.iter_calc(run)}
-        return np.array([found.get(query, 0.0) for query in self.queries])
+        return np.array([found.get(str(at), 0.0) for at in range(len(self))])
 
 
 def _tune_policy(bench: Bench, policy: Policy, depth: int) -> PolicyResult:
-    folds = np.random.default_rng(SEED).permutation(len(bench.queries)) % FOLDS
+    # A fold has its share of every collection, and the same queries where collections are asked the same.
+    folds = np.concatenate([np.random.default_rng(SEED).permutation(size) % FOLDS for size in bench.sizes])
     chosen = _choose(bench, policy, depth)
     unseen, fusions = np.zeros(len(folds)), []
     for fold in range(FOLDS):
@@ -269,7 +274,11 @@ def _weighted(plain: Fusion, lenses: Sequence[str], weights: Weights) -> Fusion:
     return replace(plain, weights={name: weight / STEPS for name, weight in zip(lenses, weights, strict=True)})
 
 
-def _require(asked: Sequence[Asked], lenses: Sequence[str], measure: str, policies: Sequence[str]) -> Any:
+def _require(asked: Sequence[Asked], lenses: Sequence[str], measure: str, policies: Sequence[str], most: int | None) -> Any:
+    if not asked:
+        raise BadInput("there is nothing to tune on; expected a collection with judged queries")
+    if most is not None and most < FEWEST:
+        raise BadInput(f"most is {most}; expected at least {FEWEST} queries to choose weights on")
     for one in asked:
         if "test" in one.split.lower():
             raise BadInput(
@@ -277,6 +286,12 @@ def _require(asked: Sequence[Asked], lenses: Sequence[str], measure: str, polici
             )
     if len(lenses) < 2 or len(set(lenses)) != len(lenses):
         raise BadInput(f"lenses are {', '.join(lenses)}; expected two or more different ones to fuse")
+    for one in asked:
+        if lacking := [name for name in lenses if name not in one.collection.lenses]:
+            raise BadInput(
+                f"the collection {one.collection.path} has no {', '.join(lacking)}; expected every collection to have all of "
+                f"{', '.join(lenses)}: choose among its lenses with --lens, or index it again"
+            )
     if not policies or any(policy not in POLICIES for policy in policies):
         raise BadInput(f"policies are {', '.join(policies) or 'none'}; expected some of {', '.join(POLICIES)}")
     parsed = parse_measure(measure)

@@ -11,7 +11,7 @@ from rich.table import Table
 
 from trilens.collection import Collection
 from trilens.errors import BadInput
-from trilens.evaluate.tuning import POLICIES, Asked, Tuning, tune
+from trilens.evaluate.tuning import FEWEST, POLICIES, Asked, Tuning, tune
 from trilens.search.fusion import Policy
 from trilens.serve.judged_corpus import opened
 from trilens.serve.options import CollectionPath, Json, Lens, Threads, lens_names
@@ -35,17 +35,19 @@ def tune_command(
     ] = ",".join(POLICIES),
     depth: Annotated[int, typer.Option(min=1, metavar="N", help="Documents that each lens returns.")] = 100,
     most: Annotated[
-        int | None, typer.Option(min=10, metavar="N", help="Draw so many queries where there are more.", show_default=False)
+        int | None,
+        typer.Option(min=FEWEST, metavar="N", help="Draw so many queries of each where there are more.", show_default=False),
     ] = None,
     also: Annotated[
         list[str] | None,
         typer.Option(
             metavar="COLLECTION=DATA[:SPLIT]",
-            help="Tune on another collection, too, so that weights hold for more than one kind of text. Can be repeated.",
+            help="Tune on another collection, too, so that weights hold for more than one kind of text; without SPLIT on the "
+            "same as --split. Can be repeated.",
             show_default=False,
         ),
     ] = None,
-    save: Annotated[bool, typer.Option("--save", help="Let searches through these lenses use what was found.")] = False,
+    save: Annotated[bool, typer.Option("--save", help="Let searches of PATH through these lenses use what was found.")] = False,
     threads: Threads = None,
     json: Json = False,
 ) -> None:
@@ -88,8 +90,9 @@ def _another(given: str, split: str) -> tuple[Path, Dataset, str]:
     collection, equals, data = given.partition("=")
     if not (collection and equals and data):
         raise BadInput(f"--also is {given!r}; expected COLLECTION=DATA or COLLECTION=DATA:SPLIT, such as a.trilens=data/a:dev")
-    data, _, other = data.rpartition(":") if SPLIT_NAMED.search(data) else (data, "", split)
-    return Path(collection), opened(data), other
+    if SPLIT_NAMED.search(data) and not Path(data).exists():
+        data, _, split = data.rpartition(":")
+    return Path(collection), opened(data), split
 
 
 def _to_json(found: Tuning, saved: bool) -> dict[str, Any]:

@@ -22,7 +22,7 @@ def card(recipe: Recipe, result: "Result") -> str:
     if recipe.about:
         about += [recipe.about.strip(), ""]
     facts = {
-        "Begun from": recipe.model.start,
+        "Begun from": recipe.model.start + (f", its first {recipe.model.layers} layers" if recipe.model.layers else ""),
         "Heads": ", ".join(recipe.model.heads),
         "Trained on": "; ".join(str(source.path) for source in recipe.data.sources),
         "Objectives": ", ".join(objective.kind for objective in recipe.objectives) or "RetroMAE",

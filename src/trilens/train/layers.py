@@ -29,6 +29,9 @@ def keep_layers(model: Any, layers: int) -> None:
         raise BadInput(f"layers is {layers}; expected 1 to {len(found)}, as many as the backbone has")
     setattr(owner, name, found[:layers])
     model.config.num_hidden_layers = layers
+    for kinds in ("layer_types", "mlp_layer_types"):  # of encoders whose layers differ
+        if getattr(model.config, kinds, None):
+            setattr(model.config, kinds, getattr(model.config, kinds)[:layers])
 
 
 def shared_by_layers(model: Any) -> list[nn.Module]:
@@ -121,4 +124,7 @@ def _place_of_layers(model: Any) -> tuple[nn.Module, str]:
         for name, child in owner.named_children():
             if isinstance(child, nn.ModuleList) and len(child) == count:
                 return owner, name
-    raise BadInput(f"{type(model).__name__} has no list of {count} layers, so none can be frozen; freeze none")
+    raise BadInput(
+        f"{type(model).__name__} has no list of {count} layers that could be told apart; leave out layers, freeze_layers and "
+        "cache_states"
+    )

@@ -46,7 +46,7 @@ def late_interaction(
 
     The positive stands first in its group.
     The default temperature suits MaxSim, a sum over query tokens that differs by whole numbers; scores that are means, as
-    `mean_maxsim` and `xtr` give them, want about 0.05. A negative without tokens scores below all other docs.
+    `mean_maxsim`, `xtr` and `imputed` give them, want about 0.05. A negative without tokens scores below all other docs.
     """
     require_tokens(queries, query_mask, docs, doc_mask)
     require_temperature(temperature)
