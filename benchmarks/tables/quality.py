@@ -126,7 +126,9 @@ def token_training() -> str:
     found = newest("token-training", "trained_by", "probes")
     probes = list(dict.fromkeys(key[1] for key in found))
     lines = [
-        [f"trained by {name}", *(f"{found[name, count]['RR@10']:.3f}" if (name, count) in found else "" for count in probes)]
+        [f"trained by {name}", label]
+        + [f"{found[name, count][measure]:.3f}" if (name, count) in found else "" for count in probes]
+        for measure, label in (("Success@10", "Hit@10"), ("RR@10", "RR@10"))
         for name in dict.fromkeys(key[0] for key in found)
     ]
-    return markdown(["RR@10", *("exact" if count is None else f"{count} probes" for count in probes)], lines)
+    return markdown(["weights", "measure", *("exact" if count is None else f"{count} probes" for count in probes)], lines)
