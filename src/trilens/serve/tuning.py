@@ -47,7 +47,7 @@ def tune_command(
             show_default=False,
         ),
     ] = None,
-    save: Annotated[bool, typer.Option("--save", help="Let searches of COLLECTION through these lenses use what was found.")] = False,
+    save: Annotated[bool, typer.Option("--save", help="Let searches of COLLECTION with these lenses use it.")] = False,
     threads: Threads = None,
     json: Json = False,
 ) -> None:
