@@ -30,7 +30,7 @@ VARIANTS: dict[str, tuple[str, list[str]]] = {
     ),
     "dpr, the whole encoder": ("dpr", ["model.layers=null", "model.freeze_layers=3"]),
     "vdr": ("vdr", []),
-    "vdr without the mask": ("vdr", ["objectives.0.mask_weight=0"]),
+    "vdr with the mask": ("vdr", ["objectives.0.mask_weight=0.1"]),
     "vdr, two terms": ("vdr", ["objectives.0.semi_parametric=false"]),
     "vdr, negatives from bags": ("vdr", ["negatives.source=bag"]),
     "colbert": ("colbert", []),
