@@ -33,7 +33,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=Path, default=Path("runs/recipes"), help="folder of the recipes' runs")
     add_data(parser, "--data", "squad-retrieval", "judged paragraphs")
-    parser.add_argument("--questions", type=int, default=1000)
+    parser.add_argument("--questions", type=int, default=4000)
     options = parser.parse_args()
     dataset = Beir(options.data)
     qrels = dict(list(dataset.qrels("test").items())[: options.questions])
