@@ -131,4 +131,6 @@ def token_training() -> str:
         for measure, label in (("Success@10", "Hit@10"), ("RR@10", "RR@10"))
         for name in dict.fromkeys(key[0] for key in found)
     ]
+    p_values = {count: row["p_value"] for (_, count), row in found.items()}
+    lines.append(["difference by luck", "p, Hit@10", *(f"{p_values[count]:.3f}" for count in probes)])
     return markdown(["weights", "measure", *("exact" if count is None else f"{count} probes" for count in probes)], lines)
