@@ -36,7 +36,7 @@ def imputed(queries: Tensor, docs: Tensor, query_mask: Tensor, doc_mask: Tensor,
     retrieved or not: what is imputed brings it no nearer.
 
     The gradient of what is imputed goes to the token that was retrieved last, so that every query token is drawn to tokens as
-    much as it is pushed off others. In the paper's score it is not, and an encoder that may change makes all tokens alike.
+    much as it is pushed off others. In the paper's score it is not, and an encoder that learns may make all tokens alike.
     """
     _require_tokens(top)
     best = best_matches(queries, docs, doc_mask)
