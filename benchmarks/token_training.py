@@ -16,16 +16,17 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import ir_measures
 import numpy as np
 from ir_measures import RR, R, Success
 from numpy.typing import NDArray
 
 from benchmarks.record import add_data, file_hash, record
 from trilens import Collection, Document, MultiParams
+from trilens.evaluate.measures import per_query
 from trilens.evaluate.runs import Run
 from trilens.evaluate.significance import SEED, randomisation_p
 from trilens.text.beir import Beir
+from trilens.text.qrels import Qrels
 from trilens.text.readers import read
 
 RUNS = {"xtr": "xtr", "maxsim": "xtrs-twin-by-MaxSim"}
@@ -57,9 +58,7 @@ def main() -> None:
             record("token-training", **facts, threads=len(os.sched_getaffinity(0)), seed=SEED, repeats=1, **means)
 
 
-def measured(
-    run: Path, documents: Sequence[Document], queries: Mapping[str, str], qrels: Mapping[str, Mapping[str, int]]
-) -> list[NDArray[np.float64]]:
+def measured(run: Path, documents: Sequence[Document], queries: Mapping[str, str], qrels: Qrels) -> list[NDArray[np.float64]]:
     """The measures of every query (queries, measures) with the weights of a run, for each number of probes."""
     with tempfile.TemporaryDirectory() as temporary:
         model = Path(temporary) / "model"
@@ -68,20 +67,16 @@ def measured(
         with Collection.create(Path(temporary) / "c", lenses=["multi"], model=str(model)) as collection:
             collection.add(documents)
             collection.commit()
-            return [per_query(collection, probes, queries, qrels) for probes in PROBES]
+            return [answered(collection, probes, queries, qrels) for probes in PROBES]
 
 
-def per_query(
-    collection: Collection, probes: int | None, queries: Mapping[str, str], qrels: Mapping[str, Mapping[str, int]]
-) -> NDArray[np.float64]:
+def answered(collection: Collection, probes: int | None, queries: Mapping[str, str], qrels: Qrels) -> NDArray[np.float64]:
     """The measures of every query (queries, measures); one that found nothing counts as zero."""
     params = MultiParams("exact") if probes is None else MultiParams("xtr", reach=probes, probes=probes)
     hits = collection.search(list(queries.values()), 100, lenses=["multi"], params={"multi": params})
     run: Run = {query: {hit.doc_id: hit.score for hit in found} for query, found in zip(queries, hits, strict=True)}
-    values, place = np.zeros((len(queries), len(MEASURES))), {query: at for at, query in enumerate(queries)}
-    for found in ir_measures.iter_calc(MEASURES, qrels, run):
-        values[place[found.query_id], MEASURES.index(found.measure)] = found.value
-    return values
+    values = per_query(run, qrels, MEASURES)
+    return np.array([[values[str(measure)][query] for measure in MEASURES] for query in queries])
 
 
 if __name__ == "__main__":
