@@ -4,8 +4,8 @@
     ./scripts/bench quality --data /data --sets cranfield cacm --model models/mine
 
 Folders are in the BEIR layout; their test split is judged (of cranfield `test.tsv`, which counts code -1 as relevant, not
-`test-graded.tsv`). Nothing is chosen on them: the weights of the tuned fusion come from nfcorpus's dev questions. Of more than
-2,000 questions that many are drawn.
+`test-graded.tsv`). Nothing is chosen on them: the weights of the tuned fusion come from dev questions of nfcorpus and qmsum and
+training questions of SQuAD, each of the three counting alike. Of more than 2,000 questions that many are drawn.
 A corpus is encoded once by each model, in passages as is the default, into `--cache`. An interrupted run goes on where it was;
 what was measured with the same commit, model and data is not measured again. At the end the best fusion
 is compared with each lens over the questions of all collections that are averaged.
@@ -18,12 +18,12 @@ import random
 import sys
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import mean
 from typing import Any
 
-import ir_measures
 import numpy as np
 from ir_measures import R, nDCG
 
@@ -33,6 +33,7 @@ from trilens.collection import Collection
 from trilens.encode.folder import ModelFolder
 from trilens.encode.models import resolve_model
 from trilens.errors import BadInput, TrilensError
+from trilens.evaluate.measures import means, per_query
 from trilens.evaluate.runs import Run
 from trilens.evaluate.significance import ROUNDS, SEED, holm, randomisation_p
 from trilens.evaluate.tuning import Asked, tune
@@ -51,7 +52,8 @@ SETS = {name: name for name in AVERAGED} | {
     "qmsum": "qmsum",
     "limit-small": "limit-small",
 }
-TUNED_ON, TUNED_SPLIT = "nfcorpus", "dev"
+TUNED_ON = {"nfcorpus": "dev", "qmsum": "dev", "squad dev": "train"}  # the splits that weights are chosen on, by collection
+MOST_TUNED = 500  # questions of each
 LENSES = ("bm25", "dense", "multi", "sparse", "lexical", "tokens")
 FUSED = ("bm25", "dense", "multi", "sparse", "lexical")
 TUNED = "tuned fusion of five lenses"
@@ -120,11 +122,14 @@ def indexed(bench: Bench, name: str) -> Collection:
 
 def tuned_fusion(bench: Bench) -> str:
     """The fusion that is best on dev questions, as a text; found once for each model."""
-    path = bench.folder(TUNED_ON) / "tuned.json"
+    path = bench.cache / bench.fingerprint / "tuned.json"
     if not path.exists():
-        dataset = bench.dataset(TUNED_ON)
-        with counting(f"tuning on {TUNED_ON} {TUNED_SPLIT}", len(dataset.queries(TUNED_SPLIT)), "queries") as advance:
-            tuning = tune([Asked(indexed(bench, TUNED_ON), dataset, TUNED_SPLIT)], FUSED, report=advance)
+        with ExitStack() as collections, counting(f"tuning on {', '.join(TUNED_ON)}", None, "queries") as advance:
+            asked = [
+                Asked(collections.enter_context(indexed(bench, name)), bench.dataset(name), split)
+                for name, split in TUNED_ON.items()
+            ]
+            tuning = tune(asked, FUSED, most=MOST_TUNED, report=advance)
         path.write_text(json.dumps(tuning.record(), indent=1), encoding="utf-8")
     return str(json.loads(path.read_text(encoding="utf-8"))["fusion"])
 
@@ -143,13 +148,13 @@ def measure(bench: Bench, name: str, systems: Mapping[str, System]) -> None:
             if path.exists() and any(all(row.get(key) == value for key, value in facts.items()) for row in rows("quality")):
                 continue
             run = answers(collection, queries, how, f"{name}, {system}")
-            values = per_query(qrels, run)
-            path.write_text(json.dumps({query: found[0] for query, found in values.items()}), encoding="utf-8")
-            means = {str(which): round(mean(found[at] for found in values.values()), 4) for at, which in enumerate(MEASURES)}
+            values = per_query(run, qrels, MEASURES)
+            path.write_text(json.dumps(values[str(MEASURES[0])]), encoding="utf-8")
+            averages = {name: round(value, 4) for name, value in means(values).items()}
             counts = {"queries": len(queries), "queries_in_all": len(dataset.queries(SPLIT))}
             counts |= {"documents": len(collection), "passages": collection.info()["passages"]}
             said = {key: value for key, value in facts.items() if key != "commit"} | {"split": SPLIT, **counts}
-            record("quality", **said, **means, threads=len(os.sched_getaffinity(0)), seed=SEED, repeats=1)
+            record("quality", **said, **averages, threads=len(os.sched_getaffinity(0)), seed=SEED, repeats=1)
 
 
 def asked(dataset: Beir) -> tuple[dict[str, str], dict[str, dict[str, int]]]:
@@ -187,26 +192,18 @@ def answers(collection: Collection, queries: Mapping[str, str], how: System, wha
     return run
 
 
-def per_query(qrels: Mapping[str, Mapping[str, int]], run: Run) -> dict[str, list[float]]:
-    """The measures of every judged query; one that found nothing counts as zero."""
-    values = {query: [0.0] * len(MEASURES) for query in qrels}
-    for found in ir_measures.iter_calc(MEASURES, qrels, run):
-        values[found.query_id][MEASURES.index(found.measure)] = float(found.value)
-    return values
-
-
 def compare(bench: Bench, names: Sequence[str], systems: Mapping[str, System]) -> None:
     """The best fusion, by the mean over collections, against each lens, paired over all their queries."""
     found = {
         system: [json.loads(values_file(bench, name, system).read_text(encoding="utf-8")) for name in names]
         for system in systems
     }
-    means = {system: mean(mean(of_set.values()) for of_set in sets) for system, sets in found.items()}
+    averages = {system: mean(mean(of_set.values()) for of_set in sets) for system, sets in found.items()}
     fusions = [system for system in systems if len(systems[system].lenses) > 1]
     lenses = [system for system in systems if system not in fusions]
     if not fusions or not lenses:
         return
-    best = max(fusions, key=means.__getitem__)
+    best = max(fusions, key=averages.__getitem__)
     flat = {system: np.array([value for of_set in sets for value in of_set.values()]) for system, sets in found.items()}
     differences = np.stack([flat[best] - flat[lens] for lens in lenses], axis=1)
     data = file_hash(*(bench.dataset(name).corpus_path for name in names))

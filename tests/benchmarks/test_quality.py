@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.quality import MEASURES, TUNED, per_query
+from benchmarks.quality import TUNED
 from benchmarks.record import ROOT
 
 NAME = "cacm"  # one of the collections that are averaged and compared
@@ -68,9 +68,3 @@ def test_without_dev_questions_the_tuned_fusion_is_recorded_as_missing(data: Pat
     missing = [row for row in rows if "missing" in row]
     assert [row["system"] for row in missing] == [TUNED]
     assert "nfcorpus" in missing[0]["missing"]
-
-
-def test_a_query_that_found_nothing_counts_as_zero() -> None:
-    values = per_query({"a": {"x": 1}, "b": {"y": 1}}, {"a": {"z": 2.0, "x": 1.0}})
-    assert values == {"a": [pytest.approx(0.6309, abs=1e-4), 1.0], "b": [0.0, 0.0]}
-    assert [str(measure) for measure in MEASURES] == ["nDCG@10", "R@100"]
