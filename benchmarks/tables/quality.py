@@ -122,15 +122,17 @@ def recipes() -> str:
 
 
 def token_training() -> str:
-    """Weights trained on retrieved tokens beside those trained by MaxSim, at few probes and exactly."""
+    """Weights trained on retrieved tokens beside those trained by MaxSim and not at all, at few probes and exactly."""
     found = newest("token-training", "trained_by", "probes")
     probes = list(dict.fromkeys(key[1] for key in found))
     lines = [
-        [f"trained by {name}", label]
-        + [f"{found[name, count][measure]:.3f}" if (name, count) in found else "" for count in probes]
+        [name, label, *(f"{found[name, count][measure]:.3f}" for count in probes)]
         for measure, label in (("Success@10", "Hit@10"), ("RR@10", "RR@10"))
         for name in dict.fromkeys(key[0] for key in found)
     ]
-    p_values = {count: row["p_value"] for (_, count), row in found.items()}
-    lines.append(["difference by luck", "p, Hit@10", *(f"{p_values[count]:.3f}" for count in probes)])
-    return markdown(["weights", "measure", *("exact" if count is None else f"{count} probes" for count in probes)], lines)
+    compared = [key for key in found["xtr", probes[0]] if key.startswith("p_against_")]
+    for key in compared:
+        p_values = [found["xtr", count][key] for count in probes]
+        lines.append([f"xtr and {key.removeprefix('p_against_')} by luck", "p, Hit@10", *(f"{p:.3f}" for p in p_values)])
+    names = {None: "exact", "few": "1, 2, 4, 8 probes", 1: "1 probe"}
+    return markdown(["trained by", "measure", *(names.get(count, f"{count} probes") for count in probes)], lines)

@@ -139,14 +139,18 @@ def _data(recipe: Recipe) -> tuple[Mixture, measuring.DevSet]:
     return data, measuring.DevSet.of(held, part.passages, seed)
 
 
-def _model(recipe: Recipe, examples: Examples) -> SentenceTransformer:
+def starting_model(recipe: Recipe) -> SentenceTransformer:
+    """What a recipe begins with: its encoder or checkpoint, with heads that have learned nothing of the data."""
     part = recipe.model
     changes = part.model_dump(include=set(ModelDescription.model_fields) - {"heads"}, exclude_none=True)
     changes["name"] = recipe.name
     if part.checkpoint is not None:
-        model = with_heads(load_checkpoint(part.checkpoint), part.heads, changes, recipe.run.seed)
-    else:
-        model = build_model(part.start, part.heads, part.towers, changes, recipe.run.seed, part.layers)
+        return with_heads(load_checkpoint(part.checkpoint), part.heads, changes, recipe.run.seed)
+    return build_model(part.start, part.heads, part.towers, changes, recipe.run.seed, part.layers)
+
+
+def _model(recipe: Recipe, examples: Examples) -> SentenceTransformer:
+    part, model = recipe.model, starting_model(recipe)
     if part.fit_to:
         fit_heads(model, evenly(examples, part.fit_to), recipe.run.seed)
     freeze(model, embeddings=part.freeze_embeddings, layers=part.freeze_layers)
