@@ -125,14 +125,13 @@ def token_training() -> str:
     """Weights trained on retrieved tokens beside those trained by MaxSim and not at all, at few probes and exactly."""
     found = newest("token-training", "trained_by", "probes")
     probes = list(dict.fromkeys(key[1] for key in found))
-    lines = [
-        [name, label, *(f"{found[name, count][measure]:.3f}" for count in probes)]
-        for measure, label in (("Success@10", "Hit@10"), ("RR@10", "RR@10"))
-        for name in dict.fromkeys(key[0] for key in found)
-    ]
-    compared = [key for key in found["xtr", probes[0]] if key.startswith("p_against_")]
-    for key in compared:
-        p_values = [found["xtr", count][key] for count in probes]
-        lines.append([f"xtr and {key.removeprefix('p_against_')} by luck", "p, Hit@10", *(f"{p:.3f}" for p in p_values)])
+    lines = []
+    for measure, label in (("Success@10", "Hit@10"), ("R@100", "R@100"), ("RR@10", "RR@10")):
+        trained = dict.fromkeys(key[0] for key in found)
+        lines += [[name, label, *(f"{found[name, count][measure]:.3f}" for count in probes)] for name in trained]
+        tested = f"p of {measure} against "
+        for key in (key for key in found["xtr", probes[0]] if key.startswith(tested)):
+            p_values = [f"{found['xtr', count][key]:.3f}" for count in probes]
+            lines.append([f"xtr and {key.removeprefix(tested)} by luck", f"p, {label}", *p_values])
     names = {None: "exact", "few": "1, 2, 4, 8 probes", 1: "1 probe"}
     return markdown(["trained by", "measure", *(names.get(count, f"{count} probes") for count in probes)], lines)
