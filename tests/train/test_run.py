@@ -180,7 +180,7 @@ def test_every_kind_of_training_changes_the_model_and_says_how_good_it_is(
 
 @pytest.mark.parametrize("kind", ["m3", "refresh", "bag"])
 def test_a_killed_run_ends_with_the_weights_of_one_that_was_not(kind: str, tmp_path: Path, backbone: Path, data: Path) -> None:
-    file = recipe_file(tmp_path, backbone, data, kind)
+    file = recipe_file(tmp_path, backbone, data, kind, log_every=3)
     calm, killed = tmp_path / "calm", tmp_path / "killed"
     train(read_recipe(file), calm)
     process = command(file, killed)
@@ -188,8 +188,10 @@ def test_a_killed_run_ends_with_the_weights_of_one_that_was_not(kind: str, tmp_p
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
     assert not (killed / "result.json").exists()
+    kept = json.loads((killed / "checkpoint-2" / "trainer_state.json").read_text())["stateful_callbacks"]
     result = train(read_recipe(file), killed)
     assert result.steps == STEPS
+    assert result.seconds > kept["Clock"]["args"]["before"] > 0
     one, other = weights(calm), weights(killed)
     assert one.keys() == other.keys()
     for name in one:

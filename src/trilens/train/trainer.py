@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 import torch
@@ -12,6 +13,7 @@ from sentence_transformers.base.evaluation import BaseEvaluator
 from torch import Tensor, nn
 from torch.utils.data import DataLoader
 from transformers import PrinterCallback, TrainerCallback, TrainerControl, TrainerState
+from transformers.trainer_callback import ExportableState
 
 from trilens.errors import TrainingFailed
 from trilens.train.feed import Feed, KeyBatches, Keys
@@ -70,6 +72,11 @@ class Trainer(SentenceTransformerTrainer):
             self.feed.save(folder / FEED_FOLDER)
             seal(folder)
 
+    @property
+    def seconds(self) -> float:
+        """How long the run took, also before it was stopped."""
+        return next(callback.seconds for callback in self.callback_handler.callbacks if isinstance(callback, Clock))
+
     def _load_best_model(self) -> None:
         # That of sentence-transformers goes on with the last model where the best cannot be read.
         self._load_from_checkpoint(self.state.best_model_checkpoint)
@@ -121,19 +128,40 @@ class Log(TrainerCallback):
         """One line."""
         if not state.is_world_process_zero:
             return
-        row = {"step": state.global_step} | {name: value for name, value in logs.items() if name not in UNINTERESTING}
-        with self._file.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(row) + "\n")
+        row = {name: value for name, value in logs.items() if name not in UNINTERESTING}
+        if row:
+            with self._file.open("a", encoding="utf-8") as file:
+                file.write(json.dumps({"step": state.global_step} | row) + "\n")
         self._report(state.global_step, logs)
 
     def on_step_end(self, args: Any, state: TrainerState, control: TrainerControl, **others: Any) -> None:
-        """For a progress bar."""
+        """For a progress bar; and a line at each checkpoint, as losses are means since the line before."""
         self._report(state.global_step, {})
+        if control.should_save:
+            control.should_log = True
+
+
+class Clock(TrainerCallback, ExportableState):
+    """How long a run took, over all its parts; what is done again after a kill counts once."""
+
+    def __init__(self, before: float = 0.0) -> None:
+        self._before, self._start = before, perf_counter()
+
+    @property
+    def seconds(self) -> float:
+        """Until this moment."""
+        return self._before + perf_counter() - self._start
+
+    def state(self) -> dict[str, Any]:
+        """What a checkpoint keeps."""
+        return {"args": {"before": self.seconds}, "attributes": {}}
 
 
 UNINTERESTING = {
     "epoch",
     "total_flos",
+    "train_loss",
+    "train_runtime",
     "eval_runtime",
     "eval_samples_per_second",
     "eval_steps_per_second",
