@@ -28,7 +28,7 @@ import numpy as np
 from ir_measures import R, nDCG
 
 from benchmarks.record import add_data, commit, file_hash, record, record_missing, rows
-from benchmarks.tables.quality import AVERAGED
+from benchmarks.tables.quality import AVERAGED, TUNED
 from trilens.collection import Collection
 from trilens.encode.folder import ModelFolder
 from trilens.encode.models import resolve_model
@@ -56,7 +56,6 @@ TUNED_ON = {"nfcorpus": "dev", "qmsum": "dev", "squad dev": "train"}  # the spli
 MOST_TUNED = 500  # questions of each
 LENSES = ("bm25", "dense", "multi", "sparse", "lexical", "tokens")
 FUSED = ("bm25", "dense", "multi", "sparse", "lexical")
-TUNED = "tuned fusion of five lenses"
 EXACT = "multi, exact"  # looks at every token of every document: of collections that are averaged only
 SPLIT, DEPTH, AT_ONCE, MOST_QUERIES = "test", 100, 32, 2_000
 MEASURES = (nDCG @ 10, R @ 100)
@@ -121,8 +120,9 @@ def indexed(bench: Bench, name: str) -> Collection:
 
 
 def tuned_fusion(bench: Bench) -> str:
-    """The fusion that is best on dev questions, as a text; found once for each model."""
-    path = bench.cache / bench.fingerprint / "tuned.json"
+    """The fusion that is best on dev questions, as a text; found once for each model and data."""
+    corpora = file_hash(*(bench.dataset(name).corpus_path for name in TUNED_ON))
+    path = bench.cache / bench.fingerprint / f"tuned-{corpora}.json"
     if not path.exists():
         with ExitStack() as collections, counting(f"tuning on {', '.join(TUNED_ON)}", None, "queries") as advance:
             asked = [

@@ -24,6 +24,7 @@ MARKED = re.compile(r"(<!-- table: (\S+) -->\n).*?(<!-- end: \2 -->)", re.DOTALL
 TABLES: dict[str, tuple[str, Callable[[], str]]] = {
     "quality": ("quality", quality.quality),
     "recall": ("quality", quality.recall),
+    "tuned": ("quality", quality.tuned),
     "precision": ("quality", quality.precision),
     "significance": ("significance", quality.significance),
     "words": ("words", quality.words),

@@ -10,6 +10,7 @@ from trilens.encode.models import resolve_model
 from trilens.store.config import DEFAULT_MODEL
 
 AVERAGED = ("scifact", "nfcorpus", "vaswani", "cranfield", "cacm")
+TUNED = "tuned fusion of five lenses"
 
 
 def quality() -> str:
@@ -26,6 +27,14 @@ def by_dataset(measure: str) -> str:
     """Systems by collections, and what the bundled model's dense vectors were made of."""
     found = of_bundled() | {(row["dataset"], f"dense of {row['model']}, float32 by torch"): row for row in rows("reference")}
     return systems_by_datasets(measure, {key: row[measure] for key, row in found.items()}, ".3f")
+
+
+def tuned() -> str:
+    """How to search as the tuned fusion does."""
+    fusions = [row["fusion"] for (_, system), row in of_bundled().items() if system == TUNED]
+    if not fusions:
+        return f"*No {TUNED} is recorded.*"
+    return f'The {TUNED} is that of\n`trilens search all.trilens "heat transfer" --fusion {fusions[-1]}`.'
 
 
 def systems_by_datasets(title: str, found: Mapping[tuple[str, str], float], style: str) -> str:
@@ -131,7 +140,8 @@ def token_training() -> str:
         lines += [[name, label, *(f"{found[name, count][measure]:.3f}" for count in probes)] for name in trained]
         tested = f"p of {measure} against "
         for key in (key for key in found["xtr", probes[0]] if key.startswith(tested)):
-            p_values = [f"{found['xtr', count][key]:.3f}" for count in probes]
+            values = [found["xtr", count][key] for count in probes]
+            p_values = [f"{p:.3f}" if p >= 0.001 else "< 0.001" for p in values]
             lines.append([f"xtr and {key.removeprefix(tested)} by luck", f"p, {label}", *p_values])
     names = {None: "exact", "few": "1, 2, 4, 8 probes", 1: "1 probe"}
     return markdown(["trained by", "measure", *(names.get(count, f"{count} probes") for count in probes)], lines)

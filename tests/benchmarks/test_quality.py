@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from benchmarks.quality import TUNED
 from benchmarks.record import ROOT
+from benchmarks.tables.quality import TUNED
 
 NAME = "cacm"  # one of the collections that are averaged and compared
 ANIMALS = {
