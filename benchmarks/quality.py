@@ -5,7 +5,8 @@
 
 Folders are in the BEIR layout; their test split is judged (of cranfield `test.tsv`, which counts code -1 as relevant, not
 `test-graded.tsv`). Nothing is chosen on them: the weights of the tuned fusion come from dev questions of nfcorpus and qmsum and
-training questions of SQuAD, each of the three counting alike. Of more than 2,000 questions that many are drawn.
+training questions of SQuAD, each of the three counting alike; their corpora are encoded for it whichever sets are named, unless
+`--systems` leaves that fusion out. Of more than 2,000 questions that many are drawn.
 A corpus is encoded once by each model, in passages as is the default, into `--cache`. An interrupted run goes on where it was;
 what was measured with the same commit, model and data is not measured again. At the end the best fusion
 is compared with each lens over the questions of all collections that are averaged.
@@ -119,10 +120,16 @@ def indexed(bench: Bench, name: str) -> Collection:
     return collection
 
 
+def data_hash(dataset: Beir, split: str) -> str:
+    """Tells documents, questions and judgements."""
+    dataset.queries(split)  # the error of a missing file
+    return file_hash(dataset.corpus_path, dataset.folder / "queries.jsonl", dataset.folder / "qrels" / f"{split}.tsv")
+
+
 def tuned_fusion(bench: Bench) -> str:
     """The fusion that is best on dev questions, as a text; found once for each model and data."""
-    corpora = file_hash(*(bench.dataset(name).corpus_path for name in TUNED_ON))
-    path = bench.cache / bench.fingerprint / f"tuned-{corpora}.json"
+    data = "-".join(data_hash(bench.dataset(name), split) for name, split in TUNED_ON.items())
+    path = bench.cache / bench.fingerprint / f"tuned-{MOST_TUNED}-{data}.json"
     if not path.exists():
         with ExitStack() as collections, counting(f"tuning on {', '.join(TUNED_ON)}", None, "queries") as advance:
             asked = [
@@ -137,8 +144,7 @@ def tuned_fusion(bench: Bench) -> str:
 def measure(bench: Bench, name: str, systems: Mapping[str, System]) -> None:
     """Every system on one collection, unless it is recorded already."""
     dataset = bench.dataset(name)
-    files = (dataset.corpus_path, dataset.folder / "queries.jsonl", dataset.folder / "qrels" / f"{SPLIT}.tsv")
-    known = {"commit": commit(), "model": bench.fingerprint, "precision": bench.precision, "data": file_hash(*files)}
+    known = {"commit": commit(), "model": bench.fingerprint, "precision": bench.precision, "data": data_hash(dataset, SPLIT)}
     known["dataset"] = name
     queries, qrels = asked(dataset)
     with indexed(bench, name) as collection:

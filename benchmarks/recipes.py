@@ -65,10 +65,9 @@ def run(name: str, options: argparse.Namespace) -> dict[str, Any]:
     command = [sys.executable, "-m", "trilens", "train", str(ROOT / "recipes" / f"{recipe}.yaml"), "--to", str(folder)]
     for change in [*given, *(change.replace("RUNS", str(options.to)) for change in changes), *options.set]:
         command += ["--set", change]
-    finished = folder / "result.json"
-    if not finished.exists() and subprocess.run(command, check=False).returncode:
+    if subprocess.run(command, check=False).returncode:  # goes on with a run of the same recipe and refuses another's
         sys.exit(f"{name} failed; see above. What was finished is recorded")
-    found: dict[str, Any] = json.loads(finished.read_text(encoding="utf-8"))
+    found: dict[str, Any] = json.loads((folder / "result.json").read_text(encoding="utf-8"))
     return found | curves(folder / "log.jsonl")
 
 

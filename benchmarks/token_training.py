@@ -6,10 +6,11 @@ Needs the runs of `benchmarks.recipes` that it compares. The twin was trained by
 both began as `untrained`, whose projection is one by chance. All search the paragraphs of SQuAD's dev articles, which none was
 trained on, for those of their questions that nobody looked at while the recipe was made. Whether XTR's weights let more
 questions find their paragraph among the first 10 or 100 than the others, by more than luck, is told by paired randomisation
-tests: over the mean of few probes, which is the question, and for each number of probes.
+tests, also of RR@10: over the mean of few probes, which is the question, and for each number of probes.
 """
 
 import argparse
+import json
 import os
 import subprocess
 import sys
@@ -38,7 +39,7 @@ FEW = (1, 2, 4, 8)
 PROBES = (*FEW, 32, None)  # None: exact search
 LOOKED_AT = 4000  # questions, by which the recipe's objectives were chosen
 MEASURES = (Success @ 1, Success @ 10, RR @ 10, R @ 100)
-COMPARED = (Success @ 10, R @ 100)
+COMPARED = (Success @ 10, R @ 100, RR @ 10)
 
 ByProbes = dict[int | str | None, NDArray[np.float64]]
 """The measures of every query (queries, measures) by the number of probes; "few" is the mean over FEW."""
@@ -69,10 +70,12 @@ def main() -> None:
         for name, found in values.items()
         if name != "xtr"
     }
+    results = {name: json.loads((options.runs / folder / "result.json").read_text("utf-8")) for name, folder in RUNS.items()}
+    steps = {name: result["best_step"] for name, result in results.items()} | {UNTRAINED: 0}
     for name, found in values.items():
         for probes, of_queries in found.items():
             means = {str(which): round(float(of_queries[:, at].mean()), 4) for at, which in enumerate(MEASURES)}
-            facts = {"trained_by": name, "probes": probes, **known}
+            facts = {"trained_by": name, "steps": steps[name], "probes": probes, **known}
             if name == "xtr":
                 facts |= {key: of_probes[probes] for key, of_probes in p_values.items()}
             record("token-training", **facts, threads=len(os.sched_getaffinity(0)), seed=SEED, repeats=1, **means)

@@ -31,10 +31,10 @@ def by_dataset(measure: str) -> str:
 
 def tuned() -> str:
     """How to search as the tuned fusion does."""
-    fusions = [row["fusion"] for (_, system), row in of_bundled().items() if system == TUNED]
-    if not fusions:
-        return f"*No {TUNED} is recorded.*"
-    return f'The {TUNED} is that of\n`trilens search all.trilens "heat transfer" --fusion {fusions[-1]}`.'
+    fusions = {row["fusion"] for (_, system), row in of_bundled().items() if system == TUNED}
+    if len(fusions) != 1:
+        return f"*{len(fusions)} fusions are recorded as the tuned one.*"
+    return f"To search by the {TUNED}, in a collection that has them: `trilens search … --fusion {fusions.pop()}`."
 
 
 def systems_by_datasets(title: str, found: Mapping[tuple[str, str], float], style: str) -> str:
@@ -142,6 +142,6 @@ def token_training() -> str:
         for key in (key for key in found["xtr", probes[0]] if key.startswith(tested)):
             values = [found["xtr", count][key] for count in probes]
             p_values = [f"{p:.3f}" if p >= 0.001 else "< 0.001" for p in values]
-            lines.append([f"xtr and {key.removeprefix(tested)} by luck", f"p, {label}", *p_values])
+            lines.append([f"xtr against {key.removeprefix(tested)}", f"p, {label}", *p_values])
     names = {None: "exact", "few": "1, 2, 4, 8 probes", 1: "1 probe"}
-    return markdown(["trained by", "measure", *(names.get(count, f"{count} probes") for count in probes)], lines)
+    return markdown(["weights", "measure", *(names.get(count, f"{count} probes") for count in probes)], lines)

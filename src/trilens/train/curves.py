@@ -7,7 +7,7 @@ from pathlib import Path
 from trilens.train.trainer import read_log
 
 Curve = list[tuple[float, float]]
-LEFT_OUT = ("grad_norm", "learning_rate", "eval_loss")
+LEFT_OUT = ("grad_norm", "learning_rate", "eval_loss", "seconds")
 
 
 def curves_of(rows: Sequence[Mapping[str, float]]) -> tuple[dict[str, Curve], dict[str, Curve]]:

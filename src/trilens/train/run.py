@@ -49,7 +49,7 @@ from trilens.train.pretraining import RetroMaeLoss, TextFeed
 from trilens.train.recipe import ModelPart, NegativesPart, Recipe, as_yaml
 from trilens.train.states import StateCache
 from trilens.train.teacher import make_teacher
-from trilens.train.trainer import Clock, Log, Measure, StopOnNan, Trainer
+from trilens.train.trainer import Log, Measure, StopOnNan, Trainer
 
 CHARACTERS_PER_TOKEN = 4
 
@@ -73,7 +73,7 @@ def train(recipe: Recipe, folder: Path, report: Report = lambda step, values: No
     """Train, or go on where a run in the folder stopped."""
     transformers_logging.set_verbosity_error()
     transformers_logging.disable_progress_bar()
-    clock = Clock()
+    log = Log(folder / "log.jsonl", report)
     _claim(recipe, folder)
     set_seed(recipe.run.seed)
     data, dev = _data(recipe)
@@ -93,11 +93,10 @@ def train(recipe: Recipe, folder: Path, report: Report = lambda step, values: No
 
     checkpoint = last_complete(folder)
     arguments = _arguments(recipe, folder, primary, measure_first=checkpoint is None)
-    callbacks = [clock, StopOnNan(), Log(folder / "log.jsonl", report)]
-    trainer = _trainer(recipe, arguments, model, data, Measure(measure, primary), callbacks)
+    trainer = _trainer(recipe, arguments, model, data, Measure(measure, primary), [StopOnNan(), log])
     trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
     after = measured_best(trainer.state) or measure(trainer.model)
-    return _finish(recipe, folder, trainer, after)
+    return _finish(recipe, folder, trainer, after, log.seconds)
 
 
 def measured_best(state: TrainerState) -> dict[str, float] | None:
@@ -308,14 +307,12 @@ def _arguments(recipe: Recipe, folder: Path, primary: str, measure_first: bool) 
     )
 
 
-def _finish(recipe: Recipe, folder: Path, trainer: Trainer, after: dict[str, float]) -> Result:
+def _finish(recipe: Recipe, folder: Path, trainer: Trainer, after: dict[str, float], seconds: float) -> Result:
     before = next(row for row in map(measures, trainer.state.log_history) if row)
     target = folder / "model"
     for states in folder.glob("states-*"):
         shutil.rmtree(states)
-    result = Result(
-        recipe.name, str(target), before, after, trainer.state.global_step, trainer.state.best_global_step, trainer.seconds
-    )
+    result = Result(recipe.name, str(target), before, after, trainer.state.global_step, trainer.state.best_global_step, seconds)
     if trainer.is_world_process_zero():
         shutil.rmtree(target, ignore_errors=True)
         trainer.model.save_pretrained(str(target), create_model_card=False)

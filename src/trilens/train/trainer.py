@@ -13,7 +13,6 @@ from sentence_transformers.base.evaluation import BaseEvaluator
 from torch import Tensor, nn
 from torch.utils.data import DataLoader
 from transformers import PrinterCallback, TrainerCallback, TrainerControl, TrainerState
-from transformers.trainer_callback import ExportableState
 
 from trilens.errors import TrainingFailed
 from trilens.train.feed import Feed, KeyBatches, Keys
@@ -72,11 +71,6 @@ class Trainer(SentenceTransformerTrainer):
             self.feed.save(folder / FEED_FOLDER)
             seal(folder)
 
-    @property
-    def seconds(self) -> float:
-        """How long the run took, also before it was stopped."""
-        return next(callback.seconds for callback in self.callback_handler.callbacks if isinstance(callback, Clock))
-
     def _load_best_model(self) -> None:
         # That of sentence-transformers goes on with the last model where the best cannot be read.
         self._load_from_checkpoint(self.state.best_model_checkpoint)
@@ -118,11 +112,19 @@ class Log(TrainerCallback):
 
     def __init__(self, file: Path, report: Callable[[int, dict[str, float]], None]) -> None:
         self._file, self._report = file, report
+        self._before, self._start = 0.0, perf_counter()
+
+    @property
+    def seconds(self) -> float:
+        """How long the run took, over all its parts; what is done again after a kill counts once."""
+        return self._before + perf_counter() - self._start
 
     def on_train_begin(self, args: Any, state: TrainerState, control: TrainerControl, **others: Any) -> None:
         """Leave out what comes after the step to go on from."""
         kept = [row for row in read_log(self._file) if row["step"] <= state.global_step] if state.global_step else []
         self._file.write_text("".join(json.dumps(row) + "\n" for row in kept), encoding="utf-8")
+        if kept:
+            self._before, self._start = kept[-1].get("seconds", 0.0), perf_counter()
 
     def on_log(self, args: Any, state: TrainerState, control: TrainerControl, logs: dict[str, float], **others: Any) -> None:
         """One line."""
@@ -130,8 +132,9 @@ class Log(TrainerCallback):
             return
         row = {name: value for name, value in logs.items() if name not in UNINTERESTING}
         if row:
+            row = {"step": state.global_step} | row | {"seconds": round(self.seconds, 1)}
             with self._file.open("a", encoding="utf-8") as file:
-                file.write(json.dumps({"step": state.global_step} | row) + "\n")
+                file.write(json.dumps(row) + "\n")
         self._report(state.global_step, logs)
 
     def on_step_end(self, args: Any, state: TrainerState, control: TrainerControl, **others: Any) -> None:
@@ -139,22 +142,6 @@ class Log(TrainerCallback):
         self._report(state.global_step, {})
         if control.should_save:
             control.should_log = True
-
-
-class Clock(TrainerCallback, ExportableState):
-    """How long a run took, over all its parts; what is done again after a kill counts once."""
-
-    def __init__(self, before: float = 0.0) -> None:
-        self._before, self._start = before, perf_counter()
-
-    @property
-    def seconds(self) -> float:
-        """Until this moment."""
-        return self._before + perf_counter() - self._start
-
-    def state(self) -> dict[str, Any]:
-        """What a checkpoint keeps."""
-        return {"args": {"before": self.seconds}, "attributes": {}}
 
 
 UNINTERESTING = {
