@@ -3,7 +3,8 @@
 from pathlib import Path
 
 from benchmarks.record import RESULTS
-from benchmarks.tables.markdown import Row, newest
+from benchmarks.tables.markdown import Row
+from benchmarks.tables.quality import recipe_rows
 
 COLUMNS = 3
 
@@ -11,7 +12,7 @@ COLUMNS = 3
 def draw() -> None:
     """One picture with a panel for each recipe; a variant has the colour of its measures and of its loss, which is faint."""
     by_recipe: dict[str, list[Row]] = {}
-    for row in newest("recipes", "variant").values():
+    for row in recipe_rows():
         if row.get("curve"):
             by_recipe.setdefault(row["recipe"], []).append(row)
     if by_recipe:
@@ -22,7 +23,7 @@ def _panels(by_recipe: dict[str, list[Row]], path: Path) -> None:
     from matplotlib.figure import Figure
 
     lines = -(-len(by_recipe) // COLUMNS)
-    figure = Figure(figsize=(4.5 * COLUMNS, 3.2 * lines), layout="constrained")
+    figure = Figure(figsize=(4.5 * COLUMNS, 4 * lines), layout="constrained")
     panels = figure.subplots(lines, COLUMNS, squeeze=False).flatten()
     for axes, (recipe, rows) in zip(panels, by_recipe.items(), strict=False):
         losses = axes.twinx()
@@ -35,7 +36,7 @@ def _panels(by_recipe: dict[str, list[Row]], path: Path) -> None:
         axes.set(title=recipe, xlabel="step", ylabel="nDCG@10, held out")
         losses.set_ylabel("loss (faint)")
         axes.grid(alpha=0.3)
-        axes.legend(fontsize=6)
+        axes.legend(fontsize=6, ncols=2, loc="upper center", bbox_to_anchor=(0.5, -0.18))  # below, off the lines
     for axes in panels[len(by_recipe) :]:
         axes.set_visible(False)
     figure.savefig(path, dpi=110)

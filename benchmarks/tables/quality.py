@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from statistics import mean
 
+from benchmarks.recipes import VARIANTS
 from benchmarks.record import rows
 from benchmarks.tables.markdown import Row, markdown, newest
 from trilens.encode.folder import fingerprint_model
@@ -116,17 +117,23 @@ def words() -> str:
     return markdown(["text", "own words", "added words"], lines)
 
 
+def recipe_rows() -> list[Row]:
+    """The newest run of every variant, variants beside their recipe."""
+    order = list(VARIANTS)
+    return sorted(newest("recipes", "variant").values(), key=lambda row: order.index(row["variant"]))
+
+
 def recipes() -> str:
     """What each recipe learned: nDCG@10 on held-out questions before and after."""
     header = ["recipe", "head", "nDCG@10 before", "after", "steps", "minutes"]
     lines = []
-    for (variant,), row in newest("recipes", "variant").items():
+    for row in recipe_rows():
         for name, after in row["after"].items():
             head, _, measure = name.partition(":")
             if measure == "nDCG@10":
                 before = row["before"].get(name)
                 numbers = ["" if before is None else f"{before:.3f}", f"{after:.3f}", f"{row['steps']:,}"]
-                lines.append([variant, head, *numbers, f"{row['seconds'] / 60:.0f}"])
+                lines.append([row["variant"], head, *numbers, f"{row['seconds'] / 60:.0f}"])
     return markdown(header, lines)
 
 
