@@ -145,7 +145,7 @@ def test_layers_that_are_computed_again_give_the_same_gradient(bert: Path) -> No
 
     usual = gradient()
     recompute_layers(model)
-    assert stacks_of(model)["query"].backbone.model.is_gradient_checkpointing
+    assert stacks_of(model)["query"].backbone.model.is_activation_checkpointing
     torch.testing.assert_close(gradient(), usual)
     recompute_layers(model, on=False)
-    assert not stacks_of(model)["query"].backbone.model.is_gradient_checkpointing
+    assert not stacks_of(model)["query"].backbone.model.is_activation_checkpointing

@@ -113,7 +113,7 @@ def test_layers_computed_again_on_the_way_back_give_the_same_gradient() -> None:
             if isinstance(module, torch.nn.Dropout):
                 module.p = 0.0
         if again:
-            model.gradient_checkpointing_enable({"use_reentrant": False})
+            model.activation_checkpointing_enable({"use_reentrant": False})
         upper_states(model, given, torch.ones(3, 7, 16), 1).square().sum().backward()
         return layers_of(model)[1].output.dense.weight.grad
 

@@ -31,6 +31,6 @@ def recompute_layers(model: SentenceTransformer, on: bool = True) -> None:
     for stack in stacks_of(model).values():
         encoder: Any = stack.backbone.model
         if on:
-            encoder.gradient_checkpointing_enable({"use_reentrant": False})
-        elif encoder.is_gradient_checkpointing:
-            encoder.gradient_checkpointing_disable()
+            encoder.activation_checkpointing_enable({"use_reentrant": False})
+        elif encoder.is_activation_checkpointing:
+            encoder.activation_checkpointing_disable()
