@@ -1,1 +1,1 @@
-"""One script per claim; rows of results with all that is needed to repeat them."""
+"""Benchmarks: one script per chapter of the book, and recorded results with everything needed to reproduce them."""

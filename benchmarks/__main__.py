@@ -1,4 +1,4 @@
-"""The benchmark book: runs a chapter, then makes the tables of README.md, BOOK.md and the model card anew."""
+"""Runs a chapter of the benchmark book, then regenerates the tables of README.md, BOOK.md and the model card."""
 
 import argparse
 import subprocess
@@ -12,7 +12,7 @@ DATA = "$TRILENS_DATA"
 
 @dataclass(frozen=True, slots=True)
 class Chapter:
-    """`runs` are modules with their arguments; what the user adds is given to each of them, but not to `before`."""
+    """A chapter: `runs` are modules with arguments, extended by those of the user; `before` are preparation steps."""
 
     what: str
     needs: str
@@ -29,16 +29,16 @@ CHAPTERS = {
         (("bm25",), ("bm25", "--grow", "1000000")),
     ),
     "sparse": Chapter(
-        "weights over a vocabulary against scipy, splade-index and Seismic",
+        "learned sparse vectors against scipy, splade-index and Seismic",
         f"{DATA}/debian-en.jsonl.xz",
-        "40 minutes the first time (the model encodes the corpus), then 20",
+        "40 minutes the first time (encoding the corpus), then 20",
         (("sparse", "--shape", "vdr"), ("sparse", "--shape", "splade")),
         before=(("sparse_vectors", "--to", "runs/sparse/debian-en", "--characters", "240"),),
     ),
     "multi": Chapter(
         "token vectors against fast-plaid and xtr-warp-rs",
         f"{DATA}/squad-retrieval",
-        "2 hours the first time (peers build their indexes), then 30 minutes",
+        "2 hours the first time (peers build indexes), then 30 minutes",
         (("multi", "--documents", "5000", "--threads", "1"), ("multi", "--documents", "5000", "--threads", "2")),
     ),
     "dense": Chapter(
@@ -53,6 +53,7 @@ CHAPTERS = {
     "train": Chapter("the vocabulary head in training", "pip install trilens[train]", "10 minutes", (("train",),)),
     "serve": Chapter("the service under load", f"{DATA}/debian-en.jsonl.xz", "15 minutes", (("serve",),)),
     "store": Chapter("opening a collection", f"{DATA}/debian-en.jsonl.xz", "2 minutes", (("store",),)),
+    "readers": Chapter("HTML, Markdown and passages on pathological input", "nothing", "1 minute", (("readers",),)),
     "endtoend": Chapter(
         "whole systems: trilens, bm25s, Pyserini, PyLate, txtai",
         f"{DATA}/squad-retrieval; $TRILENS_CHECKPOINT, the weights of the bundled model; Java 21 for Pyserini",
@@ -71,17 +72,23 @@ CHAPTERS = {
     "quality": Chapter(
         "every lens and fusion on ten judged collections",
         DATA,
-        "hours the first time (every corpus is encoded), then 30 minutes",
+        "hours the first time (encoding every corpus), then 30 minutes",
         (("quality",),),
     ),
     "reference": Chapter(
-        "the bundled model's dense vectors, in float32 by torch",
+        "the checkpoint of the bundled dense vectors, float32 in torch",
         f"{DATA}; $TRILENS_CHECKPOINT, the weights of the bundled model",
         "1 hour",
         (("reference",),),
     ),
-    "words": Chapter("the words that everyday sentences activate", "nothing", "seconds", (("words",),)),
-    "ablations": Chapter("what the parts of a lens are worth", f"{DATA}/cranfield", "15 minutes", (("ablations",),)),
+    "trees": Chapter(
+        "two checkouts of trilens against each other",
+        f"{DATA}/cranfield; --other, another checkout",
+        "5 minutes the first time (encoding the corpus), then 2",
+        (("trees",),),
+    ),
+    "words": Chapter("terms that everyday sentences activate", "nothing", "seconds", (("words",),)),
+    "ablations": Chapter("ablations of single settings of the lenses", f"{DATA}/cranfield", "15 minutes", (("ablations",),)),
     "recipes": Chapter(
         "every training recipe and its variants",
         "pip install trilens[train]; --data, --backbone",
@@ -89,17 +96,17 @@ CHAPTERS = {
         (("recipes",),),
     ),
     "token-training": Chapter(
-        "weights trained by XTR and by MaxSim, searched at few probes",
+        "XTR training against MaxSim training at few probes",
         f"{DATA}/squad-retrieval; the runs of recipes",
         "15 minutes",
         (("token_training",),),
     ),
 }
-SPEED = ("bm25", "sparse", "multi", "dense", "encode", "train", "serve", "store", "endtoend", "growth")
+SPEED = ("bm25", "sparse", "multi", "dense", "encode", "train", "serve", "store", "readers", "endtoend", "growth")
 
 
 def listing() -> str:
-    """All chapters, with what each needs and how long it takes."""
+    """List all chapters with their requirements and run times."""
     lines = []
     for name, chapter in CHAPTERS.items():
         lines += [f"  {name:15} {chapter.what}", f"{'':18}needs {chapter.needs}; takes {chapter.takes}"]
@@ -108,9 +115,9 @@ def listing() -> str:
 
 
 def run(name: str, more: list[str]) -> int:
-    """Every script of a chapter, until one fails."""
+    """Run the scripts of a chapter until one fails; return its exit code."""
     chapter = CHAPTERS[name]
-    for module, *arguments in (*chapter.before, *((*given, *more) for given in chapter.runs)):
+    for module, *arguments in (*chapter.before, *((*command, *more) for command in chapter.runs)):
         print(f"{name}: python -m benchmarks.{' '.join([module, *arguments])}", file=sys.stderr)
         done = subprocess.run([sys.executable, "-m", f"benchmarks.{module}", *arguments], cwd=ROOT, check=False)
         if done.returncode:
@@ -119,17 +126,17 @@ def run(name: str, more: list[str]) -> int:
 
 
 def main() -> None:
-    """Run what is named; with `speed`, a chapter that fails is said at the end and does not keep the others from running."""
+    """Run a chapter; with `speed`, run all speed chapters and report failures at the end."""
     parser = argparse.ArgumentParser(
         prog="./scripts/bench",
         description=f"{__doc__}\n\nchapters:\n{listing()}",
-        epilog="Other arguments go to the chapter's script: ./scripts/bench bm25 --help. $TRILENS_DATA is the folder of the "
-        "data, $TRILENS_CHECKPOINT the weights that peers read, $TRILENS_PEERS the folder of the peers' environments, "
-        "$TRILENS_RESULTS another one for the results of trials.",
+        epilog="Other arguments are passed to the chapter's script: ./scripts/bench bm25 --help. $TRILENS_DATA is the data "
+        "folder, $TRILENS_CHECKPOINT the checkpoint for peers, $TRILENS_PEERS the folder of the peers' environments, "
+        "$TRILENS_RESULTS an alternative folder for trial results.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("chapter", choices=[*CHAPTERS, "speed"], metavar="CHAPTER")
-    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="of the chapter's script")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="arguments of the chapter's script")
     options = parser.parse_args()
     if {"-h", "--help"} & set(options.arguments) and options.chapter != "speed":
         module, *_ = CHAPTERS[options.chapter].runs[0]
@@ -138,7 +145,7 @@ def main() -> None:
     failed = [name for name in names if run(name, options.arguments)]
     tables = subprocess.run([sys.executable, "-m", "benchmarks.tables"], cwd=ROOT, check=False)
     if failed or tables.returncode:
-        sys.exit(f"failed: {', '.join(failed) or 'tables'}; what was finished is recorded")
+        sys.exit(f"failed: {', '.join(failed) or 'tables'}; finished measurements are recorded")
 
 
 if __name__ == "__main__":

@@ -1,18 +1,18 @@
-"""What the parts of a lens are worth: one setting changed at a time, on a judged collection, nDCG@10.
+"""Ablations on a judged collection: nDCG@10 with one setting changed at a time.
 
     ./scripts/bench ablations --folder /data/cranfield
 
-Documents and queries are encoded once, whole (what is beyond the model's length is cut off), with the 2,048 highest weights
-over the vocabulary; every variant is made from that. All searches are exact except where probes are what is varied.
+Documents and queries are encoded once, without passages (truncated at the model's maximum length), keeping the 2,048 highest
+vocabulary weights; every variant is derived from that encoding. All searches are exact unless the number of probes is varied.
 
-VDR          how many of the highest weights are kept, of documents and queries, beside those of a text's own tokens
-VDR terms    of the documents only the terms of their own text, only the others, or both; queries are as they are
-VDR weighing the inner product of the heads, and what each way of weighing adds: length, own words, rarity
-M3           each head alone and BGE-M3's combinations (raw scores, `multi` by the mean over the query's tokens)
-multi bits   bits per dimension of what a centroid leaves over, and the vectors as they are
-PLAID, XTR   centroids probed for each query token; for XTR also which similarity is imputed (k')
+VDR          number of terms kept per document and query, besides the tokens of the text
+VDR terms    document terms: only tokens of the text, only expansion terms, or both; queries are unchanged
+VDR weighing the plain inner product, and each part of the term weighting left out: length, own words, IDF, repeats
+M3           each head alone and BGE-M3's combinations (raw scores, `multi` averaged over the query tokens)
+multi bits   bits per dimension of the residuals, and uncompressed vectors
+PLAID, XTR   centroids probed per query token; for XTR also the imputed similarity (k')
 
-With and without the contrastive mask, self-distillation and so on are training runs: `./scripts/bench recipes`.
+Ablations of training (contrastive mask, self-distillation and others) are training runs: `./scripts/bench recipes`.
 """
 
 import argparse
@@ -32,18 +32,18 @@ from numpy.typing import NDArray
 
 from benchmarks.record import add_data, file_hash, record
 from benchmarks.tasks import whole
+from trilens.cli.progress import progress_bar
 from trilens.encode.encoder import Encoded
-from trilens.encode.folder import Weighing
+from trilens.encode.folder import TermWeighting
 from trilens.encode.models import resolve_model
 from trilens.encode.onnx import OnnxEncoder
 from trilens.encode.terms import SparseMode
-from trilens.index.multi import MultiConfig, MultiLens
 from trilens.index.multi_params import MultiParams
-from trilens.index.multi_search import MultiSearcher
-from trilens.index.weighing import PLAIN, rarity, weigh_docs, weigh_queries
+from trilens.index.term_weighting import PLAIN, weight_docs, weight_queries
 from trilens.kernels.sparse import sparse_dot_all
+from trilens.lenses.bm25 import idf
+from trilens.lenses.multi import MultiConfig, MultiLens, MultiSearcher
 from trilens.represent import Multi, Sparse
-from trilens.serve.progress import counting
 from trilens.store.config import DEFAULT_MODEL
 from trilens.text.beir import Beir
 from trilens.text.readers import read
@@ -52,9 +52,9 @@ SPLIT, DEPTH = "test", 100
 TOPS, USUAL_TOP = (256, 512, 768, 1024, 2048), 768
 BITS = (1, 2, 4)
 PROBES = (1, 2, 4, 8, 16, 32, 64)
-NTHS = (10, 20, 50, 100)  # k' of XTR: the similarity imputed is that of the k'-th retrieved token
+NTHS = (10, 20, 50, 100)  # k' of XTR: the imputed similarity is that of the k'-th retrieved token
 XTR_PROBES = 32
-# BGE-M3's weights; for these heads alone, the weight does not matter.
+# BGE-M3's weights; the weight of a single head does not matter.
 COMBINED = {
     "dense": {"dense": 1.0},
     "lexical": {"lexical": 1.0},
@@ -65,26 +65,26 @@ COMBINED = {
 
 Scores = NDArray[np.float32]
 Variants = Iterator[tuple[str, str, Scores]]
-"""Part, variant, and the scores (queries, documents); what is -inf was not found."""
+"""(part, variant, scores of shape (queries, documents)); -inf marks documents that were not retrieved"""
 
 
 @dataclass(frozen=True, slots=True)
 class Texts:
-    """A judged collection, encoded."""
+    """An encoded judged collection and its term weighting."""
 
     docs: Encoded
     queries: Encoded
-    weighing: Weighing
+    weighting: TermWeighting
 
 
 def vdr(texts: Texts) -> Variants:
-    """How many terms, and which, and what they count for."""
+    """Number and kind of terms, and the parts of the term weighting."""
     docs, queries = _weights(texts.docs), _weights(texts.queries)
     cuts = {top: (cut(queries, top, _bag(texts.queries)), cut(docs, top, _bag(texts.docs))) for top in TOPS}
-    for top, (some_queries, some_docs) in cuts.items():
-        yield "VDR", f"top {top}", compared(texts, some_queries, some_docs, texts.weighing)
+    for top, (cut_queries, cut_docs) in cuts.items():
+        yield "VDR", f"top {top}", compared(texts, cut_queries, cut_docs, texts.weighting)
     own = is_own(docs, _bag(texts.docs))
-    alone = texts.weighing.model_copy(update={"bag_added": 0.0})  # what is added to them are own terms
+    alone = texts.weighting.model_copy(update={"bag_added": 0.0})  # the added bag consists of own terms
     for name, keep in (("own", own), ("not their own", ~own), ("all", np.ones_like(own))):
         yield "VDR terms of documents", name, compared(texts, queries, kept(docs, keep), alone)
     usual = cuts[USUAL_TOP]
@@ -93,64 +93,64 @@ def vdr(texts: Texts) -> Variants:
         "length": {"sparse_length": 0.0},
         "own words": {"own_query": 1.0, "bag_added": 0.0},
         "repeats": {"repeats": 0.0},
-        "rarity": {"rarity": False},
+        "rarity": {"idf": False},
     }
     for name, change in changes.items():
-        yield "VDR weighing", f"without {name}", compared(texts, *usual, texts.weighing.model_copy(update=change))
+        yield "VDR weighing", f"without {name}", compared(texts, *usual, texts.weighting.model_copy(update=change))
 
 
-def compared(texts: Texts, queries: Sparse, docs: Sparse, weighing: Weighing) -> Scores:
-    """The scores of weights over the vocabulary as the sparse lens computes them, but for 8 bits."""
-    asked = weigh_queries(queries, _bag(texts.queries), weighing)
-    held = weigh_docs(replace(texts.docs, sparse=docs), "sparse", weighing)
-    if weighing.rarity:
-        rare = rarity(np.bincount(held.terms[held.weights > 0], minlength=held.dim), len(held)).astype(np.float32)
-        asked = Sparse(asked.indptr, asked.terms, asked.weights * rare[asked.terms], asked.dim)
-    return dots(asked, held)
+def compared(texts: Texts, queries: Sparse, docs: Sparse, weighting: TermWeighting) -> Scores:
+    """Scores as in the sparse lens, but without 8-bit quantisation."""
+    weighted = weight_queries(queries, _bag(texts.queries), weighting)
+    rows = weight_docs(replace(texts.docs, sparse=docs), "sparse", weighting)
+    if weighting.idf:
+        term_idf = idf(np.bincount(rows.terms[rows.weights > 0], minlength=rows.dim), len(rows)).astype(np.float32)
+        weighted = Sparse(weighted.indptr, weighted.terms, weighted.weights * term_idf[weighted.terms], weighted.dim)
+    return dots(weighted, rows)
 
 
 def m3(texts: Texts) -> Variants:
-    """Heads alone and together."""
+    """Heads alone and combined."""
     assert texts.docs.dense and texts.queries.dense and texts.docs.lexical and texts.queries.lexical
     assert texts.docs.multi and texts.queries.multi
-    asked = texts.queries.multi.sizes()
-    asked[asked == 0] = 1  # a query without tokens
+    lengths = texts.queries.multi.sizes()
+    lengths[lengths == 0] = 1  # avoids division by zero for queries without tokens
     by_head = {
         "dense": texts.queries.dense.vectors @ texts.docs.dense.vectors.T,
         "lexical": dots(texts.queries.lexical, texts.docs.lexical),
-        "multi": maxsim(texts.queries.multi, texts.docs.multi) / asked[:, None],
+        "multi": maxsim(texts.queries.multi, texts.docs.multi) / lengths[:, None],
     }
     for name, weights in COMBINED.items():
         yield "M3", name, sum_of(weights, by_head)
 
 
 def multi(texts: Texts) -> Variants:
-    """Bits of the codes, and how much of the index is looked at."""
+    """Bits of the residual codes, and number of probed centroids."""
     assert texts.docs.multi and texts.queries.multi
     yield "multi bits", "32 (not coded)", maxsim(texts.queries.multi, texts.docs.multi)
     for bits in BITS:
         with coded(texts.docs, bits) as searcher:
-            yield "multi bits", str(bits), search(searcher, texts, MultiParams("exact"))
+            yield "multi bits", str(bits), search(searcher, texts, MultiParams(method="exact"))
     with coded(texts.docs, 4) as searcher:
         for probes in PROBES:
-            yield "PLAID", f"{probes} probes", search(searcher, texts, MultiParams("plaid", probes=probes))
+            yield "PLAID", f"{probes} probes", search(searcher, texts, MultiParams(method="plaid", probes=probes))
         for probes in PROBES:
-            yield "XTR", f"{probes} probes, estimated", search(searcher, texts, MultiParams("xtr", probes=probes))
+            yield "XTR", f"{probes} probes, estimated", search(searcher, texts, MultiParams(method="xtr", probes=probes))
         for nth in NTHS:
-            imputed = MultiParams("xtr", probes=XTR_PROBES, nth=nth)
+            imputed = MultiParams(method="xtr", probes=XTR_PROBES, nth=nth)
             yield "XTR", f"{XTR_PROBES} probes, k' = {nth}", search(searcher, texts, imputed)
 
 
 def sum_of(weights: Mapping[str, float], by_head: Mapping[str, Scores]) -> Scores:
-    """The weighted sum of the scores of some heads."""
+    """Weighted sum of the scores of several heads."""
     total: Scores = np.sum([np.float32(weight) * by_head[head] for head, weight in weights.items()], axis=0)
     return total
 
 
 @contextmanager
 def coded(docs: Encoded, bits: int) -> Iterator[MultiSearcher]:
-    """The documents in an index of so many bits."""
-    lens = MultiLens(cast(Any, None), MultiConfig(bits=bits))  # vectors are given: nothing is left to encode
+    """Index the documents with this many bits per dimension."""
+    lens = MultiLens(cast(Any, None), MultiConfig(bits=bits))  # no encoder: the vectors are given
     with tempfile.TemporaryDirectory() as folder:
         page, part = Path(folder) / "page", Path(folder) / "part"
         lens.share(docs, [], page)
@@ -159,12 +159,12 @@ def coded(docs: Encoded, bits: int) -> Iterator[MultiSearcher]:
 
 
 def search(searcher: MultiSearcher, texts: Texts, params: MultiParams) -> Scores:
-    """What one search through the multi lens finds."""
+    """Scores of one search of the multi lens."""
     top = searcher.search(texts.queries, DEPTH, params=params)
     assert texts.docs.multi
     scores = np.full((len(top.rows), len(texts.docs.multi)), -np.inf, np.float32)
-    for query, (rows, found) in enumerate(zip(top.rows, top.scores, strict=True)):
-        scores[query, rows[rows >= 0]] = found[rows >= 0]
+    for query, (rows, row_scores) in enumerate(zip(top.rows, top.scores, strict=True)):
+        scores[query, rows[rows >= 0]] = row_scores[rows >= 0]
     return scores
 
 
@@ -180,18 +180,18 @@ def dots(queries: Sparse, docs: Sparse) -> Scores:
 
 
 def maxsim(queries: Multi, docs: Multi) -> Scores:
-    """For each query token its best document token, summed; -inf for documents without tokens."""
+    """MaxSim of every query with every document; -inf for documents without tokens."""
     lengths = np.diff(docs.offsets)
-    held = lengths > 0
+    nonempty = lengths > 0
     scores = np.full((len(queries), len(docs)), -np.inf, np.float32)
     for query in range(len(queries)):
         products = queries.vectors[queries.offsets[query] : queries.offsets[query + 1]] @ docs.vectors.T
-        scores[query, held] = np.maximum.reduceat(products, docs.offsets[:-1][held], axis=1).sum(axis=0)
+        scores[query, nonempty] = np.maximum.reduceat(products, docs.offsets[:-1][nonempty], axis=1).sum(axis=0)
     return scores
 
 
 def cut(rows: Sparse, top: int, bag: Sparse) -> Sparse:
-    """Each text with its `top` highest weights and those of its own tokens."""
+    """Keep the `top` highest weights of each text and those of its own tokens."""
     keep = is_own(rows, bag)
     for start, end in zip(rows.indptr[:-1], rows.indptr[1:], strict=True):
         keep[start + np.argsort(-rows.weights[start:end], kind="stable")[:top]] = True
@@ -199,17 +199,17 @@ def cut(rows: Sparse, top: int, bag: Sparse) -> Sparse:
 
 
 def kept(rows: Sparse, keep: NDArray[np.bool_]) -> Sparse:
-    """Only some of the weights."""
+    """Keep the selected weights."""
     indptr = np.concatenate([[0], np.cumsum(keep)])[rows.indptr]
     return Sparse(indptr, rows.terms[keep], rows.weights[keep], rows.dim)
 
 
 def is_own(rows: Sparse, bag: Sparse) -> NDArray[np.bool_]:
-    """Which terms stand in the text itself."""
-    numbers = np.repeat(np.arange(len(rows)), np.diff(rows.indptr)) * rows.dim + rows.terms
-    own = np.repeat(np.arange(len(bag)), np.diff(bag.indptr)) * bag.dim + bag.terms
-    found: NDArray[np.bool_] = np.isin(numbers, own)
-    return found
+    """Mask of the terms that occur in the text itself."""
+    keys = np.repeat(np.arange(len(rows)), np.diff(rows.indptr)) * rows.dim + rows.terms
+    own_keys = np.repeat(np.arange(len(bag)), np.diff(bag.indptr)) * bag.dim + bag.terms
+    mask: NDArray[np.bool_] = np.isin(keys, own_keys)
+    return mask
 
 
 def _weights(encoded: Encoded) -> Sparse:
@@ -223,11 +223,11 @@ def _bag(encoded: Encoded) -> Sparse:
 
 
 def quality(scores: Scores, query_ids: list[str], doc_ids: list[str], qrels: Mapping[str, Mapping[str, int]]) -> float:
-    """nDCG@10; documents that score alike are taken in their order."""
+    """nDCG@10; ties keep corpus order."""
     run: dict[str, dict[str, float]] = {}
     for query, row in zip(query_ids, scores, strict=True):
-        best = [at for at in np.argsort(-row, kind="stable")[:DEPTH] if np.isfinite(row[at])]
-        run[query] = {doc_ids[at]: float(DEPTH - place) for place, at in enumerate(best)}
+        best = [doc for doc in np.argsort(-row, kind="stable")[:DEPTH] if np.isfinite(row[doc])]
+        run[query] = {doc_ids[doc]: float(DEPTH - rank) for rank, doc in enumerate(best)}
     return float(ir_measures.calc_aggregate([nDCG @ 10], qrels, run)[nDCG @ 10])
 
 
@@ -245,9 +245,9 @@ def main() -> None:
     encoder = OnnxEncoder(resolve_model(options.model), mode=SparseMode(max(TOPS)))
     documents = list(read([dataset.corpus_path]))
     queries, qrels = dataset.queries(SPLIT), dataset.qrels(SPLIT)
-    with counting(f"encoding {dataset.name}", len(documents), "docs") as advance:
+    with progress_bar(f"encoding {dataset.name}", len(documents), "docs") as advance:
         docs = encoder.encode_docs([whole(document) for document in documents], advance)
-    texts = Texts(docs, encoder.encode_queries(list(queries.values())), encoder.folder.config.weighing)
+    texts = Texts(docs, encoder.encode_queries(list(queries.values())), encoder.folder.config.term_weighting)
     facts = {
         **{"dataset": dataset.name, "split": SPLIT, "model": encoder.fingerprint, "data": file_hash(dataset.corpus_path)},
         **{"documents": len(documents), "queries": len(queries), "threads": len(os.sched_getaffinity(0))},
@@ -256,7 +256,7 @@ def main() -> None:
         for part, variant, scores in PARTS[name](texts):
             value = quality(scores, list(queries), [document.doc_id for document in documents], qrels)
             record("ablations", **facts, part=part, variant=variant, **{"nDCG@10": round(value, 4)}, seed=None, repeats=1)
-    print(f"{docs.truncated} of {len(documents)} documents were cut at the model's length", file=sys.stderr)
+    print(f"{docs.truncated} of {len(documents)} documents were truncated at the model's maximum length", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What all races share: contenders run in processes of their own, with so many threads, and are compared with the truth.
+"""Races between contenders, which run in separate processes with limited threads and are compared with exact results.
 
 A contender is a module of `benchmarks.peers` that prints JSON lines. trilens runs in this Python, a peer in its environment.
 """
@@ -26,24 +26,24 @@ Facts = dict[str, Any]
 
 
 def python_for(system: str) -> Path:
-    """The Python that a contender runs in."""
+    """Python executable of a contender."""
     return Path(sys.executable) if system == "trilens" else python_of(system)
 
 
 @contextmanager
 def taking_part(chapter: str, system: str) -> Iterator[None]:
-    """Whatever keeps a peer from being measured is recorded in its place, and the others go on; trilens must not fail."""
+    """If a peer cannot be measured, record the reason and continue with the others; a failure of trilens is fatal."""
     try:
         yield
     except PeerMissing as error:
         if system.startswith("trilens"):
-            sys.exit(f"{system} {error}. Rows so far are recorded")
+            sys.exit(f"{system} {error}. Earlier rows are recorded")
         print(f"{system} {error}", file=sys.stderr)
         record_missing(chapter, system, str(error))
 
 
 def ask(python: Path, module: str, arguments: Sequence[str], threads: int, **variables: str) -> Iterator[Facts]:
-    """What a contender prints, line by line."""
+    """Run a contender and yield the JSON lines that it prints."""
     command = [str(python), "-m", f"benchmarks.peers.{module}", *arguments]
     limits = {f"{library}_NUM_THREADS": str(threads) for library in THREAD_VARIABLES}
     environment = {**os.environ, **limits, **variables}
@@ -55,7 +55,7 @@ def ask(python: Path, module: str, arguments: Sequence[str], threads: int, **var
 
 
 def built(system: str, index: Path, build: Callable[[], Iterator[Facts]]) -> Facts:
-    """Build unless it is in the cache; what is known of the build. trilens changes, so it is always built."""
+    """Build an index unless it is cached, and return its build facts. trilens is always rebuilt, since its code changes."""
     stamp = index.with_name(f"{index.name}.json")
     if system != "trilens" and stamp.exists():
         facts: Facts = json.loads(stamp.read_text(encoding="utf-8"))
@@ -66,8 +66,8 @@ def built(system: str, index: Path, build: Callable[[], Iterator[Facts]]) -> Fac
     return facts
 
 
-def recall(scores: NDArray[np.float32], found: Sequence[Sequence[int]], tie: NDArray[np.float32] | float) -> float:
-    """The mean share of the K places that hold a row as good as the exact K-th; `tie` is how far below is still equal."""
-    worst = np.partition(scores, -K, axis=1)[:, -K] - tie
-    hits = [int((scores[query, list(set(rows[:K]))] >= worst[query]).sum()) for query, rows in enumerate(found)]
+def recall(scores: NDArray[np.float32], rankings: Sequence[Sequence[int]], tie: NDArray[np.float32] | float) -> float:
+    """Recall@K: mean fraction of the top K whose exact score reaches the K-th best; `tie` is the tolerance for equal scores."""
+    thresholds = np.partition(scores, -K, axis=1)[:, -K] - tie
+    hits = [int((scores[query, list(set(rows[:K]))] >= thresholds[query]).sum()) for query, rows in enumerate(rankings)]
     return round(float(np.mean(hits)) / K, 4)

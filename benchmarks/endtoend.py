@@ -1,12 +1,12 @@
-"""Whole systems from texts to answers: documents per second in, queries per second out, bytes, time to a first answer.
+"""End-to-end systems: indexing and query throughput, size, and time to the first answer.
 
     ./scripts/bench endtoend --model /models/gte-small --documents 5000
 
-trilens with BM25, with dense vectors too, and with token vectors too; bm25s; Pyserini, where there is a Java 21 or newer;
-PyLate with fast-plaid; txtai (BM25 and dense vectors). The same texts and questions, one question per call, so many threads.
-`--model` is a checkpoint for the systems that take one, `--ours` the model folder made of it for trilens (the bundled model if
-nothing is said, which computes in 8 bits). The first answer is counted from the start of a process whose files are in the page
-cache. Texts are not kept by the peers; trilens keeps them, and its bytes count them.
+Contenders are trilens with BM25, with dense vectors and with token vectors; bm25s; Pyserini, if Java 21 or newer is installed;
+PyLate with fast-plaid; txtai (BM25 and dense vectors). All get the same texts and questions, one question per call, and the
+same number of threads. `--model` is a checkpoint for the systems that load one, `--ours` the model folder of trilens (default:
+the bundled model, which computes in 8 bits). The first answer is timed from the start of a process with its files in the page
+cache. trilens stores the texts and the peers do not; its size includes them.
 """
 
 import argparse
@@ -33,8 +33,8 @@ TAKE_A_MODEL = ("pylate", "txtai")
 
 
 @dataclass(frozen=True, slots=True)
-class Trip:
-    """Texts and questions in a folder, and how they are searched."""
+class Trial:
+    """Texts and questions in a folder, and the search conditions."""
 
     task: Task
     texts: Path
@@ -44,53 +44,55 @@ class Trip:
     repeats: int
 
 
-def travel(trip: Trip, system: str, more: list[str], needed: dict[str, str]) -> dict[str, Any]:
-    """Index once; start anew and answer as often as there are repeats, of which the last answers all questions."""
-    index = trip.texts / "index"
+def run(trial: Trial, system: str, more: list[str], needed: dict[str, str]) -> dict[str, Any]:
+    """Index once, then start a process per repeat; each answers one question, the last one answers all."""
+    index = trial.texts / "index"
     shutil.rmtree(index, ignore_errors=True)
-    arguments = ["--texts", str(trip.texts), "--index", str(index), "--threads", str(trip.threads), *more]
+    arguments = ["--texts", str(trial.texts), "--index", str(index), "--threads", str(trial.threads), *more]
     python = python_for(system)
-    (made,) = ask(python, "systems", [system, "index", *arguments], trip.threads, **needed)
+    (indexed,) = ask(python, "systems", [system, "index", *arguments], trial.threads, **needed)
     starts: list[float] = []
-    for left in reversed(range(trip.repeats)):
-        passes = "0" if left else str(trip.repeats)
+    for remaining in reversed(range(trial.repeats)):
+        passes = "0" if remaining else str(trial.repeats)
         before = perf_counter()
-        answers = ask(python, "systems", [system, "answer", *arguments, "--repeats", passes], trip.threads, **needed)
+        answers = ask(python, "systems", [system, "answer", *arguments, "--repeats", passes], trial.threads, **needed)
         next(answers)
         starts.append(perf_counter() - before)
         (answered,) = answers
     return {
-        "version": made["version"],
-        "documents_per_second": round(trip.documents / made["seconds"], 2),
-        **spread("queries_per_second", [trip.queries / seconds for seconds in answered["seconds"]], 2),
-        "bytes_per_document": round(folder_bytes(index) / trip.documents, 1),
+        "version": indexed["version"],
+        "documents_per_second": round(trial.documents / indexed["seconds"], 2),
+        **spread("queries_per_second", [trial.queries / seconds for seconds in answered["seconds"]], 2),
+        "bytes_per_document": round(folder_bytes(index) / trial.documents, 1),
         **spread("first_answer_seconds", starts),
-        "nDCG@10": ndcg(trip.task, answered["found"]),
-        **{"index_peak_mb": made["peak_mb"], "peak_mb": answered["peak_mb"]},
+        "nDCG@10": ndcg(trial.task, answered["found"]),
+        **{"index_peak_mb": indexed["peak_mb"], "peak_mb": answered["peak_mb"]},
     }
 
 
 def entries(options: argparse.Namespace) -> list[tuple[str, str, list[str]]]:
-    """Name in the table, system, and its own arguments."""
-    found: list[tuple[str, str, list[str]]] = []
+    """(name in the table, system, arguments) of every contender."""
+    contenders: list[tuple[str, str, list[str]]] = []
     for system in options.systems:
         if system == "trilens":
-            found += [(f"trilens, {' + '.join(some)}", system, ["--model", options.ours, "--lenses", *some]) for some in OURS]
+            contenders += [
+                (f"trilens, {' + '.join(lenses)}", system, ["--model", options.ours, "--lenses", *lenses]) for lenses in OURS
+            ]
         else:
-            found.append((system, system, ["--model", options.model or ""] if system in TAKE_A_MODEL else []))
-    return found
+            contenders.append((system, system, ["--model", options.model or ""] if system in TAKE_A_MODEL else []))
+    return contenders
 
 
 def variables(system: str, options: argparse.Namespace) -> dict[str, str]:
-    """What a system needs of its surroundings; an error if that is not there."""
+    """Environment variables that a system needs; PeerMissing if a requirement is absent."""
     if system in TAKE_A_MODEL and not options.model:
-        raise PeerMissing("needs a model: give a checkpoint with --model")
-    # Importing Pyserini 1.6 makes an OpenAI client, which wants a key of any kind; nothing is asked of it.
+        raise PeerMissing("needs a model: pass a checkpoint with --model")
+    # Importing Pyserini 1.6 creates an OpenAI client, which requires some key but is not used.
     return {"JAVA_HOME": str(java_home(JAVA)), "OPENAI_API_KEY": "unused"} if system == "pyserini" else {}
 
 
 def main() -> None:
-    """One system after the other."""
+    """Measure one system after the other."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add_data(parser, "--corpus", "squad-retrieval", "a BEIR folder, or JSON lines with title and text")
     parser.add_argument("--documents", type=int, default=5000)
@@ -99,7 +101,7 @@ def main() -> None:
     parser.add_argument("--ours", default=DEFAULT_MODEL, help="bundled model or model folder, for trilens")
     parser.add_argument("--systems", nargs="+", choices=SYSTEMS, default=list(SYSTEMS))
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
-    parser.add_argument("--repeats", type=int, default=3, help="starts, and passes over the questions")
+    parser.add_argument("--repeats", type=int, default=3, help="process starts, and passes over the questions")
     options = parser.parse_args()
     if options.repeats < 1:
         parser.error(f"--repeats is {options.repeats}; expected at least 1")
@@ -111,12 +113,12 @@ def main() -> None:
         texts = Path(folder)
         write_lines(texts / "docs.jsonl", map(json.dumps, task.docs[:documents]))
         write_lines(texts / "queries.jsonl", map(json.dumps, task.queries[:queries]))
-        trip = Trip(task, texts, documents, queries, options.threads, options.repeats)
+        trial = Trial(task, texts, documents, queries, options.threads, options.repeats)
         for name, system, more in entries(options):
             print(f"{name} …", file=sys.stderr)
             with taking_part("endtoend", name):
-                found = travel(trip, system, more, variables(system, options))
-                record("endtoend", **facts, system=name, **found)
+                results = run(trial, system, more, variables(system, options))
+                record("endtoend", **facts, system=name, **results)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Recall against time: for each contender a line through its best settings, the others faint."""
+"""Plots of recall against latency: the Pareto frontier of each contender, and its other settings as faint points."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """The rows of one contender under one name; `style` tells apart what has the same colour."""
+    """Rows of one contender; `style` distinguishes lines of the same colour."""
 
     label: str
     system: str
@@ -18,17 +18,17 @@ class Line:
     style: str = "-"
 
 
-def frontier(found: Sequence[Row]) -> list[Row]:
-    """The settings than which none is faster and finds as much, from fast to thorough."""
+def frontier(rows: Sequence[Row]) -> list[Row]:
+    """Pareto-optimal settings by latency and recall, fastest first."""
     kept: list[Row] = []
-    for row in sorted(found, key=lambda row: (row["ms_median"], -row["recall_at_10"])):
+    for row in sorted(rows, key=lambda row: (row["ms_median"], -row["recall_at_10"])):
         if not kept or row["recall_at_10"] > kept[-1]["recall_at_10"]:
             kept.append(row)
     return kept
 
 
 def plot(lines: Sequence[Line], title: str, path: Path) -> None:
-    """Draw the lines into a PNG; a system has one colour in all its lines."""
+    """Draw the lines into a PNG file, with one colour per system."""
     import matplotlib
     from matplotlib.figure import Figure
 
@@ -47,5 +47,5 @@ def plot(lines: Sequence[Line], title: str, path: Path) -> None:
 
 
 def _points(rows: Sequence[Row]) -> tuple[list[float], list[float]]:
-    """Times and recalls."""
+    """Latencies and recalls."""
     return [row["ms_median"] for row in rows], [row["recall_at_10"] for row in rows]

@@ -1,15 +1,16 @@
-"""How good the answers are: every lens and fusion on judged collections, by nDCG@10 and R@100.
+"""Retrieval quality of every lens and fusion on judged collections: nDCG@10 and R@100.
 
     ./scripts/bench quality --data /data
     ./scripts/bench quality --data /data --sets cranfield cacm --model models/mine
 
-Folders are in the BEIR layout; their test split is judged (of cranfield `test.tsv`, which counts code -1 as relevant, not
-`test-graded.tsv`). Nothing is chosen on them: the weights of the tuned fusion come from dev questions of nfcorpus and qmsum and
-training questions of SQuAD, each of the three counting alike; their corpora are encoded for it whichever sets are named, unless
-`--systems` leaves that fusion out. Of more than 2,000 questions that many are drawn.
-A corpus is encoded once by each model, in passages as is the default, into `--cache`. An interrupted run goes on where it was;
-what was measured with the same commit, model and data is not measured again. At the end the best fusion
-is compared with each lens over the questions of all collections that are averaged.
+Folders are in the BEIR layout and evaluated on their test split (of cranfield `test.tsv`, which counts code -1 as relevant, not
+`test-graded.tsv`). No parameter is chosen on test questions: the weights of the tuned fusion come from dev questions of
+nfcorpus and qmsum and training questions of SQuAD, the three weighted equally. Their corpora are encoded for it whichever sets
+are selected, unless `--systems` excludes that fusion. Sets with more than 2,000 questions are sampled.
+
+Each model encodes a corpus once, in default passages, into `--cache`. Interrupted runs are resumed; results with the same
+commit, model and data are not measured again. Finally the best fusion is compared with each lens over the questions of all
+averaged collections.
 """
 
 import argparse
@@ -28,8 +29,9 @@ from typing import Any
 import numpy as np
 from ir_measures import R, nDCG
 
+from benchmarks.judged import AVERAGED, TUNED
 from benchmarks.record import add_data, commit, file_hash, record, record_missing, rows
-from benchmarks.tables.quality import AVERAGED, TUNED
+from trilens.cli.progress import progress_bar
 from trilens.collection import Collection
 from trilens.encode.folder import ModelFolder
 from trilens.encode.models import resolve_model
@@ -37,15 +39,14 @@ from trilens.errors import BadInput, TrilensError
 from trilens.evaluate.measures import means, per_query
 from trilens.evaluate.runs import Run
 from trilens.evaluate.significance import ROUNDS, SEED, holm, randomisation_p
-from trilens.evaluate.tuning import Asked, tune
+from trilens.evaluate.tuning import TuningSet, tune
 from trilens.index.multi_params import MultiParams
-from trilens.serve.progress import counting
 from trilens.store.config import DEFAULT_MODEL
 from trilens.store.schema import FILE_NAME
 from trilens.text.beir import Beir
 from trilens.text.readers import read, survey
 
-# The collections by the names that tables show, each with its folder.
+# Collection name in the tables → folder.
 SETS = {name: name for name in AVERAGED} | {
     "nq-utd": "nq-utd",
     "squad dev": "squad-retrieval",
@@ -53,18 +54,18 @@ SETS = {name: name for name in AVERAGED} | {
     "qmsum": "qmsum",
     "limit-small": "limit-small",
 }
-TUNED_ON = {"nfcorpus": "dev", "qmsum": "dev", "squad dev": "train"}  # the splits that weights are chosen on, by collection
-MOST_TUNED = 500  # questions of each
+TUNED_ON = {"nfcorpus": "dev", "qmsum": "dev", "squad dev": "train"}  # collection → split that fusion weights are tuned on
+MOST_TUNED = 500  # tuning questions per collection
 LENSES = ("bm25", "dense", "multi", "sparse", "lexical", "tokens")
 FUSED = ("bm25", "dense", "multi", "sparse", "lexical")
-EXACT = "multi, exact"  # looks at every token of every document: of collections that are averaged only
+EXACT = "multi, exact"  # exhaustive search: only on the averaged collections
 SPLIT, DEPTH, AT_ONCE, MOST_QUERIES = "test", 100, 32, 2_000
 MEASURES = (nDCG @ 10, R @ 100)
 
 
 @dataclass(frozen=True, slots=True)
 class System:
-    """One way to search a collection that holds every lens."""
+    """A way to search a collection that has every lens."""
 
     lenses: Sequence[str]
     params: Mapping[str, Any] = field(default_factory=dict)
@@ -75,8 +76,8 @@ SYSTEMS = {
     "bm25": System(["bm25"]),
     "dense": System(["dense"]),
     "multi": System(["multi"]),
-    "multi, xtr": System(["multi"], {"multi": MultiParams("xtr")}),
-    EXACT: System(["multi"], {"multi": MultiParams("exact")}),
+    "multi, xtr": System(["multi"], {"multi": MultiParams(method="xtr")}),
+    EXACT: System(["multi"], {"multi": MultiParams(method="exact")}),
     "sparse": System(["sparse"]),
     "lexical": System(["lexical"]),
     "tokens (β)": System(["tokens"]),
@@ -89,7 +90,7 @@ SYSTEMS = {
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """What the command line says: where data and caches are, and the model."""
+    """Folders of data and cache, and the model."""
 
     data: Path
     cache: Path
@@ -98,55 +99,55 @@ class Bench:
     precision: str
 
     def dataset(self, name: str) -> Beir:
-        """A judged collection by its name in the tables, or by its folder."""
+        """Open a judged collection by its name in the tables, or by its folder."""
         return Beir(self.data / SETS.get(name, name))
 
     def folder(self, name: str) -> Path:
-        """Where everything that this model made of a collection is kept."""
+        """Cache folder of a collection encoded by this model."""
         corpus = file_hash(self.dataset(name).corpus_path)
         return self.cache / self.fingerprint / f"{name.replace(' ', '-')}-{corpus}"
 
 
 def indexed(bench: Bench, name: str) -> Collection:
-    """The corpus as a collection with every lens; what the cache lacks is encoded."""
+    """Open the cached collection of a corpus with every lens, encoding what is missing."""
     path = bench.folder(name) / "all.trilens"
     corpus = bench.dataset(name).corpus_path
     documents = survey([corpus]).documents
-    there = (path / FILE_NAME).exists()
-    collection = Collection.open(path) if there else Collection.create(path, lenses=LENSES, model=bench.model)
+    cached = (path / FILE_NAME).exists()
+    collection = Collection.open(path) if cached else Collection.create(path, lenses=LENSES, model=bench.model)
     if len(collection) != documents:
-        with counting(f"encoding {name}", documents, "docs") as advance:
+        with progress_bar(f"encoding {name}", documents, "docs") as advance:
             collection.ingest(read([corpus]), advance)
     return collection
 
 
 def data_hash(dataset: Beir, split: str) -> str:
-    """Tells documents, questions and judgements."""
-    dataset.queries(split)  # the error of a missing file
+    """Hash of documents, questions and judgements."""
+    dataset.queries(split)  # raises a readable error if a file is missing
     return file_hash(dataset.corpus_path, dataset.folder / "queries.jsonl", dataset.folder / "qrels" / f"{split}.tsv")
 
 
 def tuned_fusion(bench: Bench) -> str:
-    """The fusion that is best on dev questions, as a text; found once for each model and data."""
+    """Best fusion on the tuning questions as a string, cached by model and data."""
     data = "-".join(data_hash(bench.dataset(name), split) for name, split in TUNED_ON.items())
     path = bench.cache / bench.fingerprint / f"tuned-{MOST_TUNED}-{data}.json"
     if not path.exists():
-        with ExitStack() as collections, counting(f"tuning on {', '.join(TUNED_ON)}", None, "queries") as advance:
-            asked = [
-                Asked(collections.enter_context(indexed(bench, name)), bench.dataset(name), split)
+        with ExitStack() as collections, progress_bar(f"tuning on {', '.join(TUNED_ON)}", None, "queries") as advance:
+            judged = [
+                TuningSet(collections.enter_context(indexed(bench, name)), bench.dataset(name), split)
                 for name, split in TUNED_ON.items()
             ]
-            tuning = tune(asked, FUSED, most=MOST_TUNED, report=advance)
+            tuning = tune(judged, FUSED, most=MOST_TUNED, report=advance)
         path.write_text(json.dumps(tuning.record(), indent=1), encoding="utf-8")
     return str(json.loads(path.read_text(encoding="utf-8"))["fusion"])
 
 
 def measure(bench: Bench, name: str, systems: Mapping[str, System]) -> None:
-    """Every system on one collection, unless it is recorded already."""
+    """Measure every system on one collection, unless it is recorded already."""
     dataset = bench.dataset(name)
     known = {"commit": commit(), "model": bench.fingerprint, "precision": bench.precision, "data": data_hash(dataset, SPLIT)}
     known["dataset"] = name
-    queries, qrels = asked(dataset)
+    queries, qrels = sampled(dataset)
     with indexed(bench, name) as collection:
         for system, how in systems.items():
             facts = known | {"system": system, "fusion": how.fusion}
@@ -159,58 +160,58 @@ def measure(bench: Bench, name: str, systems: Mapping[str, System]) -> None:
             averages = {name: round(value, 4) for name, value in means(values).items()}
             counts = {"queries": len(queries), "queries_in_all": len(dataset.queries(SPLIT))}
             counts |= {"documents": len(collection), "passages": collection.info()["passages"]}
-            said = {key: value for key, value in facts.items() if key != "commit"} | {"split": SPLIT, **counts}
-            record("quality", **said, **averages, threads=len(os.sched_getaffinity(0)), seed=SEED, repeats=1)
+            fields = {key: value for key, value in facts.items() if key != "commit"} | {"split": SPLIT, **counts}
+            record("quality", **fields, **averages, threads=len(os.sched_getaffinity(0)), seed=SEED, repeats=1)
 
 
-def asked(dataset: Beir) -> tuple[dict[str, str], dict[str, dict[str, int]]]:
-    """The test questions with their judgements; of more than `MOST_QUERIES` some, the same in every run."""
+def sampled(dataset: Beir) -> tuple[dict[str, str], dict[str, dict[str, int]]]:
+    """Test questions and their judgements; more than `MOST_QUERIES` are sampled with a fixed seed."""
     queries, qrels = dataset.queries(SPLIT), dataset.qrels(SPLIT)
-    chosen = sorted(queries)
-    if len(chosen) > MOST_QUERIES:
-        chosen = random.Random(SEED).sample(chosen, MOST_QUERIES)
-    return {query: queries[query] for query in chosen}, {query: dict(qrels[query]) for query in chosen if query in qrels}
+    ids = sorted(queries)
+    if len(ids) > MOST_QUERIES:
+        ids = random.Random(SEED).sample(ids, MOST_QUERIES)
+    return {query: queries[query] for query in ids}, {query: dict(qrels[query]) for query in ids if query in qrels}
 
 
 def values_file(bench: Bench, name: str, system: str) -> Path:
-    """Where the nDCG@10 of each query is kept."""
+    """File of the per-query nDCG@10 values."""
     return bench.folder(name) / f"{system.replace(' ', '-')}.json"
 
 
 def answers(collection: Collection, queries: Mapping[str, str], how: System, what: str) -> Run:
-    """The best documents of each query; threads share the work."""
+    """Search all queries in batches on several threads."""
 
-    def search(some: Sequence[str]) -> Run:
-        asked = [queries[query_id] for query_id in some]
-        found = collection.search(asked, DEPTH, lenses=how.lenses, params=how.params, fusion=how.fusion)
-        # Ranks as scores, so that ties stay as they were broken.
+    def search(batch: Sequence[str]) -> Run:
+        texts = [queries[query_id] for query_id in batch]
+        results = collection.search(texts, DEPTH, lenses=how.lenses, params=how.params, fusion=how.fusion)
+        # Ranks as scores preserve the tie-breaking of the search.
         return {
-            query_id: {hit.doc_id: float(DEPTH - place) for place, hit in enumerate(hits)}
-            for query_id, hits in zip(some, found, strict=True)
+            query_id: {hit.doc_id: float(DEPTH - rank) for rank, hit in enumerate(hits)}
+            for query_id, hits in zip(batch, results, strict=True)
         }
 
     run: Run = {}
     ids = list(queries)
-    with counting(what, len(ids), "queries") as advance, ThreadPoolExecutor(len(os.sched_getaffinity(0))) as threads:
-        for found in threads.map(search, [ids[start : start + AT_ONCE] for start in range(0, len(ids), AT_ONCE)]):
-            run |= found
-            advance(len(found))
+    with progress_bar(what, len(ids), "queries") as advance, ThreadPoolExecutor(len(os.sched_getaffinity(0))) as threads:
+        for batch in threads.map(search, [ids[start : start + AT_ONCE] for start in range(0, len(ids), AT_ONCE)]):
+            run |= batch
+            advance(len(batch))
     return run
 
 
 def compare(bench: Bench, names: Sequence[str], systems: Mapping[str, System]) -> None:
-    """The best fusion, by the mean over collections, against each lens, paired over all their queries."""
-    found = {
+    """Test the best fusion, by mean over collections, against each lens, paired over all queries."""
+    by_system = {
         system: [json.loads(values_file(bench, name, system).read_text(encoding="utf-8")) for name in names]
         for system in systems
     }
-    averages = {system: mean(mean(of_set.values()) for of_set in sets) for system, sets in found.items()}
+    averages = {system: mean(mean(values.values()) for values in sets) for system, sets in by_system.items()}
     fusions = [system for system in systems if len(systems[system].lenses) > 1]
     lenses = [system for system in systems if system not in fusions]
     if not fusions or not lenses:
         return
     best = max(fusions, key=averages.__getitem__)
-    flat = {system: np.array([value for of_set in sets for value in of_set.values()]) for system, sets in found.items()}
+    flat = {system: np.array([value for values in sets for value in values.values()]) for system, sets in by_system.items()}
     differences = np.stack([flat[best] - flat[lens] for lens in lenses], axis=1)
     data = file_hash(*(bench.dataset(name).corpus_path for name in names))
     p_values = holm(randomisation_p(differences).tolist())
@@ -220,9 +221,9 @@ def compare(bench: Bench, names: Sequence[str], systems: Mapping[str, System]) -
         record("significance", **facts, data=data, threads=1, seed=SEED, repeats=ROUNDS)
 
 
-def chosen(bench: Bench, wanted: Sequence[str]) -> dict[str, System]:
-    """The systems by name, the tuned one with its weights; recorded as missing where there is nothing to tune on."""
-    systems = {name: SYSTEMS[name] for name in wanted}
+def selected(bench: Bench, names: Sequence[str]) -> dict[str, System]:
+    """Systems by name, the tuned fusion with its weights; without tuning data it is recorded as missing."""
+    systems = {name: SYSTEMS[name] for name in names}
     if TUNED in systems:
         try:
             systems[TUNED] = System(FUSED, fusion=tuned_fusion(bench))
@@ -233,20 +234,20 @@ def chosen(bench: Bench, wanted: Sequence[str]) -> dict[str, System]:
 
 
 def main() -> None:
-    """Encode, search, measure, compare."""
+    """Encode, search, measure and compare."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add_data(parser, "--data", "", "folder of the judged collections")
     parser.add_argument("--sets", nargs="+", default=list(SETS), metavar="NAME", help=f"some of {', '.join(SETS)}, or folders")
     parser.add_argument("--systems", nargs="+", default=list(SYSTEMS), choices=SYSTEMS, metavar="NAME", help="default: all")
     parser.add_argument("--model", default=DEFAULT_MODEL, help="bundled model or model folder")
-    parser.add_argument("--cache", type=Path, default=Path("runs/quality"), help="where collections are kept")
+    parser.add_argument("--cache", type=Path, default=Path("runs/quality"), help="folder of the collections")
     options = parser.parse_args()
     try:
         folder = ModelFolder.open(resolve_model(options.model))
         bench = Bench(options.data, options.cache, options.model, folder.fingerprint, folder.config.precision)
         for name in options.sets:
-            bench.dataset(name).queries(SPLIT)  # errors must not come after hours
-        systems = chosen(bench, options.systems)
+            bench.dataset(name).queries(SPLIT)  # fail before encoding for hours
+        systems = selected(bench, options.systems)
         for name in options.sets:
             measure(bench, name, {key: how for key, how in systems.items() if key != EXACT or name in AVERAGED})
         averaged = [name for name in AVERAGED if name in options.sets]

@@ -1,4 +1,4 @@
-"""Rows of results: every number with the commit, machine, data and spread that it was measured with."""
+"""Recorded results: JSON lines with commit, machine, data hash and spread of every measurement."""
 
 import argparse
 import hashlib
@@ -15,19 +15,19 @@ from typing import Any
 
 ROOT = Path(__file__).parent.parent
 COMMITTED = ROOT / "benchmarks" / "results"
-# Trials write elsewhere: what is in the repository was measured on a quiet machine.
+# Trial runs write elsewhere: committed results were measured on an idle machine.
 RESULTS = Path(os.environ.get("TRILENS_RESULTS", COMMITTED)).resolve()
-NEEDED = ("data", "threads", "seed", "repeats")
+REQUIRED = ("data", "threads", "seed", "repeats")
 
 
 def record(chapter: str, **facts: Any) -> None:
     """Append a row to `results/<chapter>.jsonl` and print it.
 
-    Every row says NEEDED: `data` is the hash of what was read, `seed` None where nothing is drawn, `repeats` how often each
-    figure was taken; the spread is among the other facts (`seconds`, `spread`).
+    Every row has the REQUIRED fields: `data` is the hash of the input, `seed` is None if nothing is random, `repeats` is the
+    number of measurements; spreads are among the other facts (see `seconds`, `spread`).
     """
-    if lacking := [name for name in NEEDED if name not in facts]:
-        raise TypeError(f"a row of {chapter} does not say {', '.join(lacking)}")
+    if missing_facts := [name for name in REQUIRED if name not in facts]:
+        raise TypeError(f"a row of {chapter} lacks {', '.join(missing_facts)}")
     row = {"at": started(), "commit": commit(), "machine": machine(), **facts}
     RESULTS.mkdir(parents=True, exist_ok=True)
     with (RESULTS / f"{chapter}.jsonl").open("a", encoding="utf-8") as file:
@@ -36,17 +36,17 @@ def record(chapter: str, **facts: Any) -> None:
 
 
 def record_missing(chapter: str, system: str, reason: str) -> None:
-    """A row that says why a peer could not be measured; the table says so too."""
+    """Record why a peer could not be measured; the table shows the reason."""
     record(chapter, data="", threads=0, seed=None, repeats=0, system=system, missing=reason)
 
 
 def rows(chapter: str) -> Iterator[dict[str, Any]]:
-    """Every measured row, oldest first."""
+    """All measured rows, oldest first."""
     return (row for row in _all_rows(chapter) if "missing" not in row)
 
 
 def missing(chapter: str) -> dict[str, str]:
-    """The peers that the last run could not measure, each with the reason."""
+    """Peers that the last run could not measure, with the reasons."""
     last = {row["system"]: row for row in _all_rows(chapter) if "system" in row}
     return {system: row["missing"] for system, row in last.items() if "missing" in row}
 
@@ -59,15 +59,15 @@ def _all_rows(chapter: str) -> Iterator[dict[str, Any]]:
 
 
 def started() -> str:
-    """The time, which is also the name of a run that its rows share."""
+    """Current time, which also identifies a run: its rows share it."""
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def commit() -> str:
-    """The commit that is measured, marked if files differ from it; what the benchmarks themselves write does not count."""
+    """Measured commit, marked if the working tree differs; files that the benchmarks write are ignored."""
     pages = ("benchmarks/results", "benchmarks/BOOK.md", "README.md", "src/trilens/models/*/README.md")
-    written = [f":(exclude){page}" for page in pages]
-    changed = _git("status", "--porcelain", "--untracked-files=no", "--", ".", *written)
+    excluded = [f":(exclude){page}" for page in pages]
+    changed = _git("status", "--porcelain", "--untracked-files=no", "--", ".", *excluded)
     return _git("rev-parse", "--short=10", "HEAD") + ("-dirty" if changed else "")
 
 
@@ -76,7 +76,7 @@ def _git(*arguments: str) -> str:
 
 
 def machine() -> str:
-    """Processor, cores and Python."""
+    """Processor, number of cores and Python version."""
     names = [line.partition(":")[2].strip() for line in _cpu_lines() if line.startswith("model name")]
     return f"{names[0] if names else platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
 
@@ -87,7 +87,7 @@ def _cpu_lines() -> list[str]:
 
 
 def file_hash(*paths: Path) -> str:
-    """Tells which data were used."""
+    """Hash of the contents of files, which identifies the data."""
     digest = hashlib.blake2b(digest_size=8)
     for path in paths:
         digest.update(path.read_bytes())
@@ -95,7 +95,7 @@ def file_hash(*paths: Path) -> str:
 
 
 def seconds(work: Callable[[], object], repeats: int) -> dict[str, float]:
-    """Median, best and worst of several timings, after one run that is not counted."""
+    """Median, best and worst of several timings, after a warm-up run."""
     work()
     times = []
     for _ in range(repeats):
@@ -106,25 +106,25 @@ def seconds(work: Callable[[], object], repeats: int) -> dict[str, float]:
 
 
 def spread(name: str, values: Sequence[float], digits: int = 3) -> dict[str, float]:
-    """Median, smallest and largest of one figure, taken several times."""
-    found = {"median": median(values), "min": min(values), "max": max(values)}
-    return {f"{name}_{which}": round(value, digits) for which, value in found.items()}
+    """Median, minimum and maximum of repeated measurements."""
+    statistics = {"median": median(values), "min": min(values), "max": max(values)}
+    return {f"{name}_{statistic}": round(value, digits) for statistic, value in statistics.items()}
 
 
 def folder_bytes(folder: Path) -> int:
-    """What an index takes on disk."""
+    """Size of an index on disk."""
     return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
 
 
 def add_data(parser: argparse.ArgumentParser, option: str, name: str, what: str) -> None:
-    """An option for a file or folder of data, which is looked for in $TRILENS_DATA where it is not given."""
+    """Add an option for a data file or folder, by default `name` in $TRILENS_DATA."""
     home = os.environ.get("TRILENS_DATA")
-    known = f"[$TRILENS_DATA/{name}]" if name else "[$TRILENS_DATA]"
+    shown = f"[$TRILENS_DATA/{name}]" if name else "[$TRILENS_DATA]"
     default = Path(home) / name if home else None
-    parser.add_argument(option, type=Path, default=default, required=default is None, help=f"{what} {known}")
+    parser.add_argument(option, type=Path, default=default, required=default is None, help=f"{what} {shown}")
 
 
 def add_checkpoint(parser: argparse.ArgumentParser) -> None:
-    """The option for the weights that the model of trilens was made of, as its peers read them."""
+    """Add the option for the checkpoint of the bundled model, which peers load."""
     home = os.environ.get("TRILENS_CHECKPOINT")
     parser.add_argument("--model", default=home, help="folder or hub id of a checkpoint [$TRILENS_CHECKPOINT]")

@@ -1,9 +1,9 @@
-"""The dense vectors of the checkpoint that the bundled model was made of: float32 by torch and transformers, exact search.
+"""Dense vectors of the checkpoint behind the bundled model: float32 in torch and transformers, exact search.
 
     ./scripts/bench reference --data /data --model /path/to/gte-small
 
-A document is its title, a line break and its text, not cut into passages but at the model's own length. Apart from the prefixes
-of the model, nothing of trilens is used: what it finds must stay beside this.
+A document is its title, a line break and its text, truncated at the model's maximum length instead of split into passages.
+Except for the prefixes of the model family, no code of trilens is used, so this is an independent reference for its quality.
 """
 
 import argparse
@@ -21,8 +21,8 @@ from ir_measures import R, nDCG
 from numpy.typing import NDArray
 from transformers import AutoModel, AutoTokenizer
 
+from benchmarks.judged import AVERAGED
 from benchmarks.record import add_checkpoint, add_data, file_hash, record
-from benchmarks.tables.quality import AVERAGED
 from trilens.encode.families import Family, family_of
 
 MEASURES = (nDCG @ 10, R @ 100)
@@ -33,22 +33,22 @@ Vectors = NDArray[np.float32]
 
 
 def read_lines(path: Path) -> Iterator[dict[str, Any]]:
-    """The objects of a JSON-lines file."""
+    """Read the objects of a JSON lines file."""
     with path.open(encoding="utf-8") as lines:
         yield from (json.loads(line) for line in lines)
 
 
 def read_qrels(path: Path) -> Iterator[ir_measures.Qrel]:
-    """The judgements of a BEIR `qrels/*.tsv`."""
+    """Read the qrels of a BEIR `qrels/*.tsv` file."""
     with path.open(encoding="utf-8") as lines:
         for query_id, doc_id, score in list(csv.reader(lines, delimiter="\t"))[1:]:
             yield ir_measures.Qrel(query_id, doc_id, int(score))
 
 
 def batches(lengths: list[int]) -> Iterator[list[int]]:
-    """Positions of texts, longest first, so that each batch holds texts of like length within the token budget."""
+    """Batches of positions, longest texts first; each batch has texts of similar length within the token budget."""
     batch: list[int] = []
-    for position in sorted(range(len(lengths)), key=lambda at: -lengths[at]):
+    for position in sorted(range(len(lengths)), key=lambda index: -lengths[index]):
         if batch and (len(batch) + 1) * lengths[batch[0]] > BATCH_TOKENS:
             yield batch
             batch = []
@@ -70,7 +70,7 @@ class Reference:
         encoded = self.tokenizer(texts, truncation=True, max_length=max_tokens)
         vectors = np.empty((len(texts), self.model.config.hidden_size), np.float32)
         for batch in batches([len(ids) for ids in encoded["input_ids"]]):
-            rows = [{"input_ids": encoded["input_ids"][at]} for at in batch]
+            rows = [{"input_ids": encoded["input_ids"][position]} for position in batch]
             padded = self.tokenizer.pad(rows, return_tensors="pt")
             with torch.inference_mode():
                 states = self.model(**padded).last_hidden_state
@@ -81,15 +81,15 @@ class Reference:
 
 
 def rank(query_ids: list[str], queries: Vectors, doc_ids: list[str], docs: Vectors) -> Iterator[ir_measures.ScoredDoc]:
-    """The best documents of each query by exact dot product; ties go to the document that stands first."""
+    """Top documents of each query by exact inner product; ties keep corpus order."""
     for query_id, query in zip(query_ids, queries, strict=True):
         scores = docs @ query
-        for at in np.argsort(-scores, kind="stable")[:DEPTH]:
-            yield ir_measures.ScoredDoc(query_id, doc_ids[at], float(scores[at]))
+        for row in np.argsort(-scores, kind="stable")[:DEPTH]:
+            yield ir_measures.ScoredDoc(query_id, doc_ids[row], float(scores[row]))
 
 
 def measure(folder: Path, reference: Reference) -> dict[str, float]:
-    """Encode, search and score one data set."""
+    """Encode, search and measure one dataset."""
     family = reference.family
     qrels = list(read_qrels(folder / "qrels" / f"{SPLIT}.tsv"))
     judged = {qrel.query_id for qrel in qrels}
@@ -108,11 +108,11 @@ def measure(folder: Path, reference: Reference) -> dict[str, float]:
 
 
 def main() -> None:
-    """Record one row per data set."""
+    """Record one row per dataset."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add_data(parser, "--data", "", "folder of the judged collections")
     add_checkpoint(parser)
-    parser.add_argument("--sets", nargs="+", default=list(AVERAGED), metavar="NAME", help="folders in it, in the BEIR layout")
+    parser.add_argument("--sets", nargs="+", default=list(AVERAGED), metavar="NAME", help="dataset folders in the BEIR layout")
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     options = parser.parse_args()
     if not options.model:

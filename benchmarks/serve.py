@@ -1,9 +1,9 @@
-"""The service under load: many clients while another process commits, beside a handler that takes one request at a time.
+"""The HTTP service under load: concurrent clients while another process commits, compared with a single-threaded handler.
 
     ./scripts/bench serve --corpus debian-en.jsonl.xz --seconds 300
 
-Both hold the same collection with the same model. Queries are titles of the corpus, a different one each time. A request fails
-if it is not answered with 200 and hits.
+Both serve the same collection with the same model. Queries are distinct titles of the corpus. A request fails if its response
+is not 200 with hits.
 """
 
 import argparse
@@ -27,34 +27,34 @@ from trilens.text.readers import read
 
 PATH = "/api/v1/collections/served/search"
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
-SERVICE = "from trilens.serve.cli import main; main()"
-# What one writes in ten minutes: a request, a search, an answer. It sees commits of others as the service does.
+SERVICE = "from trilens.cli.main import main; main()"
+# A minimal handler: one request, one search, one response. It refreshes after commits like the service.
 PLAIN = """
 import json, sys, time
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from trilens import Collection
-from trilens.serve.render import hit_to_json
+from trilens.search.hits import HITS
 from trilens.store.catalog import has_moved_on
 
-collection, looked = Collection.open(sys.argv[1]), 0.0
+collection, checked = Collection.open(sys.argv[1]), 0.0
 collection.search(["warm up"], 1)
 
 class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     def log_message(self, *arguments): pass
     def do_POST(self):
-        global looked
-        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        if time.monotonic() - looked > 0.25:
-            looked = time.monotonic()
+        global checked
+        request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        if time.monotonic() - checked > 0.25:
+            checked = time.monotonic()
             if has_moved_on(collection.path, collection.snapshot.commit):
                 collection.refresh()
-        found = collection.search(asked["queries"], asked["k"])
-        answers = [{"query": query, "hits": [hit_to_json(hit) for hit in hits]} for query, hits in zip(asked["queries"], found)]
+        rankings = collection.search(request["queries"], request["k"])
+        answers = [{"query": q, "hits": HITS.dump_python(hits, mode="json")} for q, hits in zip(request["queries"], rankings)]
         body = json.dumps({"answers": answers}).encode()
         self.send_response(200)
         self.send_header("Content-Length", str(len(body)))
-        self.send_header("Connection", "close")  # one request at a time: a connection kept open would keep the others out
+        self.send_header("Connection", "close")  # a persistent connection would block the other clients
         self.end_headers()
         self.wfile.write(body)
 
@@ -82,7 +82,7 @@ print(number)
 
 
 def main() -> None:
-    """Load both, one after the other."""
+    """Load both servers, one after the other."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add_data(parser, "--corpus", "debian-en.jsonl.xz", "JSON lines with title and text")
     parser.add_argument("--documents", type=int, default=2_000)
@@ -133,21 +133,21 @@ def _served(arguments: list[str]) -> Iterator[tuple[str, int]]:
 
 @contextmanager
 def _committed(path: Path, seconds: float, documents: list[Document]) -> Iterator[list[int]]:
-    """Another process that adds and replaces documents all the time; the list holds how many when it has ended."""
-    counted: list[int] = []
+    """Run a process that upserts documents continuously; after its end the list holds their number."""
+    committed: list[int] = []
     command = [sys.executable, "-c", COMMITS, str(path), str(seconds)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdin is not None and process.stdout is not None
         process.stdin.write("\0".join(document.text[:2000] for document in documents))
         process.stdin.close()
-        yield counted
-        counted.append(int(process.stdout.read()))
+        yield committed
+        committed.append(int(process.stdout.read()))
 
 
 def _load(address: tuple[str, int], queries: list[str], clients: int, seconds: float) -> tuple[list[float], int]:
-    """The time of every request that was answered, and how many were not.
+    """Latencies of all requests, and the number of failures.
 
-    The clients share the cores with what they load, so they do as little as they can: one thread, and no parsing of answers.
+    Clients share the cores with the server, so they do little work: a single thread that does not parse responses.
     """
     times: list[float] = []
     failures: list[str] = []
@@ -184,7 +184,7 @@ def _load(address: tuple[str, int], queries: list[str], clients: int, seconds: f
 
 
 async def _answered(streams: Streams, query: str) -> tuple[bytes, bool]:
-    """The whole answer to a search, and whether the connection stays open."""
+    """Send a search; return the full response and whether the connection stays open."""
     reader, writer = streams
     body = json.dumps({"queries": [query], "k": 10}).encode()
     head = f"POST {PATH} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"

@@ -2,11 +2,11 @@
 
     ./scripts/bench sparse --shape vdr --vectors runs/sparse/debian-en
 
-Vectors are `docs*.npz` and `queries*.npz` with indptr, terms, weights and dim, as `benchmarks.sparse_vectors` writes them.
-`--shape vdr` takes them as they are; `splade` takes the 120 heaviest terms of each
-document and the 30 heaviest of each query. Recall is the share of the ten best by exact scores of the weights as they are
-(equal scores are equally good). Every system builds in one process and answers all its settings in another. Peers' indexes are
-kept in `--cache`, with the seconds they took; trilens is built anew each time.
+Vectors are `docs*.npz` and `queries*.npz` with indptr, terms, weights and dim, as written by `benchmarks.sparse_vectors`.
+`--shape vdr` uses them unchanged; `splade` keeps the 120 highest weights of each document and the 30 highest of each query.
+Recall is the fraction of the ten best by exact scores of the float weights (ties count as equal). Every system builds in one
+process and runs all its search settings in another. The indexes of peers are cached in `--cache` with their build times;
+trilens is rebuilt each time.
 """
 
 import argparse
@@ -28,7 +28,7 @@ from benchmarks.record import file_hash, folder_bytes, record, started
 from benchmarks.tasks import SEED
 from trilens.kernels.sparse import sparse_dot_all
 
-TIE = 1e-6  # of a score: sums of equal documents in another order differ by less
+TIE = 1e-6  # relative; sums in another order differ by less
 
 EXACT: list[Params] = [{"method": "exact"}, {}]
 FULL = [(5, 20), (5, 30), (10, 30), (10, 50), (20, 50), (20, 100), (40, 50), (40, 100), (80, 50), (80, 100), (80, 200)]
@@ -45,19 +45,19 @@ GRIDS: dict[tuple[str, str], list[Params]] = {
         {"query_cut": cut, "heap_factor": factor} for cut, factor in product((3, 5, 10, 20, 30), (0.6, 0.7, 0.8, 0.9, 1.0))
     ],
 }
-# Postings per list, and energy of summaries. Lists of 1,000 out of vectors of 768 terms take Seismic more than 20 minutes.
+# Postings per list and summary energy. With 768 terms per vector, Seismic needs more than 20 minutes for lists of 1,000.
 CLUSTERED = {"vdr": [(500, 0.4)], "splade": [(500, 0.4), (1000, 0.4), (3500, 0.4), (1000, 0.2)]}
 BUILDS: dict[tuple[str, str], list[Params]] = {
     ("seismic", shape): [
-        {"n_postings": postings, "centroid_fraction": 0.1, "summary_energy": energy} for postings, energy in chosen
+        {"n_postings": postings, "centroid_fraction": 0.1, "summary_energy": energy} for postings, energy in sizes
     ]
-    for shape, chosen in CLUSTERED.items()
+    for shape, sizes in CLUSTERED.items()
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Race:
-    """One run over the first documents and queries of a folder of vectors."""
+    """A race over the first documents and queries of a folder of vectors."""
 
     folder: Path
     shape: str
@@ -69,27 +69,27 @@ class Race:
 
 
 def exact_scores(race: Race, docs: Rows, queries: Rows) -> NDArray[np.float32]:
-    """Of every query with every document (queries, documents), kept in the cache."""
+    """Exact scores of every query with every document, (queries, documents), cached."""
     path = race.cache / f"scores-{race.shape}-{race.documents}-{race.queries}-{fingerprint(race)}.npy"
     if not path.exists():
         scores = np.empty((len(queries), len(docs)), np.float32)
-        for number in range(len(queries)):
-            query = queries.one(number)
+        for row in range(len(queries)):
+            query = queries.one(row)
             dense = np.zeros(queries.dim, np.float32)
             dense[query.terms] = query.weights
-            scores[number] = sparse_dot_all(dense, docs.indptr, docs.terms, docs.weights)
+            scores[row] = sparse_dot_all(dense, docs.indptr, docs.terms, docs.weights)
         np.save(path, scores)
-    found: NDArray[np.float32] = np.load(path)
-    return found
+    cached: NDArray[np.float32] = np.load(path)
+    return cached
 
 
 def fingerprint(race: Race) -> str:
-    """Tells which vectors were used."""
+    """Hash that identifies the vectors."""
     return file_hash(sorted(race.folder.glob("queries*.npz"))[0])
 
 
 def run(race: Race, system: str, action: str, index: Path, *more: str) -> Iterator[dict[str, Any]]:
-    """What a contender prints, line by line."""
+    """Run a contender and yield its JSON lines."""
     arguments = [system, action, "--vectors", str(race.folder), "--shape", race.shape, "--index", str(index), *more]
     for name in ("documents", "queries", "repeats"):
         arguments += [f"--{name}", str(getattr(race, name))]
@@ -97,7 +97,7 @@ def run(race: Race, system: str, action: str, index: Path, *more: str) -> Iterat
 
 
 def compete(race: Race, system: str, scores: NDArray[np.float32]) -> None:
-    """Build in every way, search with every setting, and record a row for each."""
+    """Build with all parameters, search with all settings, and record a row for each."""
     tie = TIE * np.partition(scores, -K, axis=1)[:, -K]
     for params in BUILDS.get((system, race.shape), [{}]):
         values = "-".join(str(value) for value in params.values())
@@ -127,22 +127,22 @@ def compete(race: Race, system: str, scores: NDArray[np.float32]) -> None:
 
 
 def arguments() -> argparse.Namespace:
-    """What the command line says."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
         "--vectors", type=Path, default=Path("runs/sparse/debian-en"), help="folder with docs*.npz and queries*.npz"
     )
     parser.add_argument("--shape", choices=SHAPES, default="vdr")
-    parser.add_argument("--documents", type=int, help="how many; all if not given")
+    parser.add_argument("--documents", type=int, help="number of documents; default: all")
     parser.add_argument("--queries", type=int, default=300)
     parser.add_argument("--systems", nargs="+", choices=CONTENDERS, default=list(CONTENDERS))
-    parser.add_argument("--repeats", type=int, default=3, help="passes over the queries, if they take no more than a minute")
-    parser.add_argument("--cache", type=Path, default=Path("runs/sparse/indexes"), help="where indexes and scores are kept")
+    parser.add_argument("--repeats", type=int, default=3, help="passes over the queries, within one minute")
+    parser.add_argument("--cache", type=Path, default=Path("runs/sparse/indexes"), help="folder of indexes and scores")
     return parser.parse_args()
 
 
 def main() -> None:
-    """Find the truth, and let every system compete."""
+    """Compute the exact scores and measure every system."""
     options = arguments()
     folder, cache = options.vectors.resolve(), options.cache.resolve()
     cache.mkdir(parents=True, exist_ok=True)

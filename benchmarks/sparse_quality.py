@@ -1,8 +1,8 @@
-"""What 8 bits per weight cost: nDCG@10 of the sparse lenses against the weights as the model gives them.
+"""Quality cost of 8-bit weights: nDCG@10 of the sparse lenses against float32 weights.
 
     python -m benchmarks.sparse_quality /data/scifact /data/nfcorpus
 
-Takes BEIR folders. Documents and queries are encoded once, whole, without passages; both rankings come from exact searches.
+Takes BEIR folders. Documents and queries are encoded once, without passages; both rankings come from exact search.
 """
 
 import argparse
@@ -20,26 +20,29 @@ from benchmarks.tasks import whole
 from trilens.encode.encoder import Encoded
 from trilens.encode.models import resolve_model
 from trilens.encode.onnx import OnnxEncoder
-from trilens.index.sparse import SparseConfig, SparseLens
 from trilens.index.topk import TopK
+from trilens.lenses.lexical import LexicalLens
+from trilens.lenses.sparse import SparseLens
+from trilens.lenses.term_lens import SparseConfig
 from trilens.store.config import DEFAULT_MODEL
 from trilens.text.beir import Beir
 from trilens.text.readers import read
 
 HEADS: tuple[Literal["sparse", "lexical"], ...] = ("sparse", "lexical")
+LENSES = {"sparse": SparseLens, "lexical": LexicalLens}
 DEPTH = 100
 
 
 def search(head: Literal["sparse", "lexical"], weights: Literal["uint8", "float32"], docs: Encoded, queries: Encoded) -> TopK:
-    """The best rows of each query, exactly."""
-    lens = SparseLens(head, head, cast(Any, None), SparseConfig(weights=weights))
+    """Exact top rows of each query."""
+    lens = LENSES[head](cast(Any, None), SparseConfig(weights=weights))  # no model: the vectors are given
     with tempfile.TemporaryDirectory() as folder:
         lens.build(docs, Path(folder))
         return lens.searcher([lens.open(Path(folder))], [None]).search(queries, DEPTH, exact=True)
 
 
 def quality(top: TopK, query_ids: list[str], doc_ids: list[str], qrels: dict[str, dict[str, int]]) -> float:
-    """nDCG@10."""
+    """nDCG@10 of the retrieved rows."""
     run = {
         query: {doc_ids[row]: float(score) for row, score in zip(rows, scores, strict=True) if row >= 0}
         for query, rows, scores in zip(query_ids, top.rows, top.scores, strict=True)
@@ -48,7 +51,7 @@ def quality(top: TopK, query_ids: list[str], doc_ids: list[str], qrels: dict[str
 
 
 def main() -> None:
-    """Encode, search, record."""
+    """Encode, search and record."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folders", type=Path, nargs="+", help="BEIR folders")
     parser.add_argument("--split", default="test")
@@ -60,11 +63,11 @@ def main() -> None:
         queries = dataset.queries(options.split)
         print(f"encoding {len(documents):,} documents of {folder.name}", file=sys.stderr)
         docs = encoder.encode_docs([whole(document) for document in documents])
-        asked = encoder.encode_queries(list(queries.values()))
+        query_vectors = encoder.encode_queries(list(queries.values()))
         ids, qrels = [document.doc_id for document in documents], dataset.qrels(options.split)
         for head in HEADS:
-            found = {
-                weights: quality(search(head, weights, docs, asked), list(queries), ids, qrels)
+            values = {
+                weights: quality(search(head, weights, docs, query_vectors), list(queries), ids, qrels)
                 for weights in ("uint8", "float32")
             }
             record(
@@ -78,8 +81,8 @@ def main() -> None:
                 model=encoder.fingerprint,
                 head=head,
                 documents=len(documents),
-                **{f"nDCG@10 {weights}": round(value, 4) for weights, value in found.items()},
-                loss=round(found["float32"] - found["uint8"], 4),
+                **{f"nDCG@10 {weights}": round(value, 4) for weights, value in values.items()},
+                loss=round(values["float32"] - values["uint8"], 4),
             )
 
 

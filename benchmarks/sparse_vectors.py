@@ -1,9 +1,9 @@
-"""Vectors over the vocabulary for the benchmark of the sparse lenses, made by the bundled model; an interrupted run continues.
+"""Encodes learned sparse vectors for the sparse benchmark with the bundled model; interrupted runs are resumed.
 
     python -m benchmarks.sparse_vectors --corpus debian-en.jsonl.xz --to runs/sparse/debian-en --characters 240
 
-Writes `docs-00000.npz` … and `queries.npz` with the arrays indptr, terms, weights, dim. The texts and queries are those of
-`benchmarks.multi`: for JSON lines without judgements, documents in random order and the titles of the first as queries.
+Writes `docs-00000.npz` … and `queries.npz` with the arrays indptr, terms, weights, dim. Texts and queries are those of
+`benchmarks.tasks`: for JSON lines without judgements, documents in random order and their titles as queries.
 """
 
 import argparse
@@ -26,29 +26,29 @@ SHARD = 2048
 
 
 def save(sparse: Sparse, file: Path) -> None:
-    """A file that is there is complete."""
+    """Write a file atomically, so that an existing file is complete."""
     part = file.with_suffix(".part.npz")
     np.savez(part, indptr=sparse.indptr, terms=sparse.terms, weights=sparse.weights, dim=sparse.dim)
     part.replace(file)
 
 
 def require_same(file: Path, made_of: dict[str, Any]) -> None:
-    """Vectors of another model or of other texts are not continued."""
+    """Refuse to resume a folder of vectors from another model or other texts."""
     if file.exists() and json.loads(file.read_text(encoding="utf-8")) != made_of:
         sys.exit(
-            f"error: {file.parent} has vectors of another model or other texts, see {file.name} there; "
-            "remove the folder, or give another one"
+            f"error: {file.parent} has vectors of another model or other texts, see its {file.name}; "
+            "delete the folder, or pass another one with --to"
         )
     file.write_text(json.dumps(made_of), encoding="utf-8")
 
 
 def main() -> None:
-    """Encode what is not there yet."""
+    """Encode the missing shards."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add_data(parser, "--corpus", "debian-en.jsonl.xz", "a BEIR folder, or JSON lines with title and text")
     parser.add_argument("--to", type=Path, required=True, help="folder of the vectors")
     parser.add_argument("--queries", type=int, default=500)
-    parser.add_argument("--characters", type=int, help="take the beginnings of documents only, which is faster")
+    parser.add_argument("--characters", type=int, help="truncate documents to this many characters, which is faster")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     options = parser.parse_args()
     task = read_task(options.corpus)

@@ -1,9 +1,9 @@
-"""What opening a collection costs: time and memory, for a thousand documents and for all of a corpus.
+"""Cost of opening a collection: time and memory, for a thousand documents and for a whole corpus.
 
     ./scripts/bench store --corpus debian-en.jsonl.xz
 
-Each figure comes from a fresh process that imports trilens, then opens the collection and looks up one document; memory is what
-the process holds more than before opening.
+Each measurement is a fresh process that imports trilens, then opens the collection and takes a snapshot; memory is the increase
+of the resident set while opening.
 """
 
 import argparse
@@ -35,7 +35,7 @@ print(1000 * opened, held() - before)
 
 
 def main() -> None:
-    """Build the two collections and open each again and again."""
+    """Build both collections and open each repeatedly."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add_data(parser, "--corpus", "debian-en.jsonl.xz", "JSON lines with title and text")
     options = parser.parse_args()

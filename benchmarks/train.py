@@ -2,11 +2,12 @@
 
     ./scripts/bench train
 
-The last states of a batch of texts times the word embeddings, the maximum over positions, and the gradient of both. Every
-figure comes from a fresh process. `peak_mb` is the most memory that the process ever held (VmHWM), torch itself included;
-`pass_mb` is that less what it held just before the pass: torch, the states and the embeddings. `published` activates every
-product before the maximum, as the VDR code does; `plain` takes the maximum first and masks in place, the least that a form with
-all products can hold; SpladePooling gets the products that a masked-language head would give it.
+The pass multiplies the last hidden states of a batch by the word embeddings, takes the maximum over positions, and computes the
+gradients of both. Each measurement is a fresh process. `peak_mb` is the peak resident memory of the process (VmHWM), including
+torch; `pass_mb` is the peak minus the memory just before the pass: torch, states and embeddings. `published` applies the
+activation to all products before the maximum, like the VDR code; `plain` takes the maximum first and masks in place, the
+minimum for a form that materialises all products; SpladePooling gets the logits that a masked language model head would
+produce.
 """
 
 import argparse
@@ -30,32 +31,32 @@ FORMS = ("published", "splade-pooling", "plain", "fused")
 
 
 def main() -> None:
-    """Measure each form in a process of its own, then write one row for each."""
+    """Measure each form in separate processes, then record one row per form."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--texts", type=int, default=32)
     parser.add_argument("--tokens", type=int, default=256)
     parser.add_argument("--words", type=int, default=30_522)
     parser.add_argument("--dims", type=int, default=384)
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--repeats", type=int, default=3, help="processes for each form")
-    parser.add_argument("--form", choices=FORMS, help="run one form once and print what it took; used by this script itself")
+    parser.add_argument("--repeats", type=int, default=3, help="processes per form")
+    parser.add_argument("--form", choices=FORMS, help="run one form once and print its cost; used internally")
     options = parser.parse_args()
     if options.form:
         print(json.dumps(measure(options)))
         return
     shape = {name: getattr(options, name) for name in ("texts", "tokens", "words", "dims", "threads")}
     runs: dict[str, list[dict[str, float]]] = {form: [] for form in FORMS}
-    for _ in range(options.repeats):  # in turns, so that a busy machine is unfair to nobody
+    for _ in range(options.repeats):  # alternate, so that load on the machine affects all forms
         for form in FORMS:
             runs[form].append(in_a_process(form, shape))
     for form in FORMS:
-        found = summary(runs[form], runs["plain"])
+        results = summary(runs[form], runs["plain"])
         facts = {"data": f"drawn by seed {SEED}", "seed": SEED, "repeats": options.repeats}
-        record("train", what="vocabulary head", form=form, **shape, **facts, **found)
+        record("train", what="vocabulary head", form=form, **shape, **facts, **results)
 
 
 def summary(runs: list[dict[str, float]], plain: list[dict[str, float]]) -> dict[str, float]:
-    """Medians, the spread of the time, and how the form compares with the plain one."""
+    """Medians, spread of the time, and ratios to the plain form."""
     middle = {name: median(run[name] for run in runs) for name in runs[0]}
     base = {name: median(run[name] for run in plain) for name in plain[0]}
     return {
@@ -69,16 +70,16 @@ def summary(runs: list[dict[str, float]], plain: list[dict[str, float]]) -> dict
 
 
 def in_a_process(form: str, shape: dict[str, int]) -> dict[str, float]:
-    """What `measure` finds in a fresh interpreter."""
+    """Run `measure` in a fresh interpreter."""
     arguments = [word for name, value in shape.items() for word in (f"--{name}", str(value))]
     command = [sys.executable, "-m", "benchmarks.train", "--form", form, *arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    found: dict[str, float] = json.loads(done.stdout)
-    return found
+    results: dict[str, float] = json.loads(done.stdout)
+    return results
 
 
 def measure(options: Any) -> dict[str, float]:
-    """One forward and one backward pass of one form: seconds of both and of each, and the memory."""
+    """Time and memory of one forward and backward pass of one form."""
     torch.set_num_threads(options.threads)
     generator = torch.Generator().manual_seed(SEED)
     states = torch.randn(options.texts, options.tokens, options.dims, generator=generator).requires_grad_()
@@ -86,15 +87,15 @@ def measure(options: Any) -> dict[str, float]:
     mask = torch.ones(options.texts, options.tokens, dtype=torch.bool)
     weights = torch.randn(options.texts, options.words, generator=generator)
     head = form_of(options.form)
-    head(states[:1, :8], words[:64], mask[:1, :8]).sum().backward()  # what is set up on first use is none of the pass
+    head(states[:1, :8], words[:64], mask[:1, :8]).sum().backward()  # excludes one-time initialisation
     states.grad = words.grad = None
-    before = held("VmRSS")
+    before = memory_mb("VmRSS")
     start = perf_counter()
-    found = head(states, words, mask)
+    pooled = head(states, words, mask)
     forward = perf_counter()
-    (found * weights).sum().backward()
+    (pooled * weights).sum().backward()
     end = perf_counter()
-    peak = held("VmHWM")
+    peak = memory_mb("VmHWM")
     return {
         "seconds": end - start,
         "forward_seconds": forward - start,
@@ -105,13 +106,13 @@ def measure(options: Any) -> dict[str, float]:
 
 
 def form_of(name: str) -> Callable[[Tensor, Tensor, Tensor], Tensor]:
-    """A function from states, words and mask to the pooled words (texts, words)."""
+    """Pooling function of a form: (states, words, mask) → (texts, words)."""
     if name == "plain":
         return plain
     if name == "published":
         return published
     if name == "fused":
-        from trilens.train.vocabulary import best_products
+        from trilens.train.best_products import best_products
 
         return best_products
     from sentence_transformers.sparse_encoder.modules import SpladePooling
@@ -126,18 +127,18 @@ def form_of(name: str) -> Callable[[Tensor, Tensor, Tensor], Tensor]:
 
 
 def published(states: Tensor, words: Tensor, mask: Tensor) -> Tensor:
-    """All products at once, elu + 1 of all of them; masked positions then lose to all others, since these are above 0."""
+    """elu + 1 of all products, then the maximum; masked positions are 0 and never win, since all others are positive."""
     return ((elu(states @ words.T) + 1) * mask[:, :, None]).max(1).values
 
 
 def plain(states: Tensor, words: Tensor, mask: Tensor) -> Tensor:
-    """All products at once."""
+    """Maximum over all products, masked in place."""
     products = states @ words.T
     return products.masked_fill_(~mask[:, :, None], -torch.inf).max(1).values
 
 
-def held(name: str) -> float:
-    """Megabytes by /proc."""
+def memory_mb(name: str) -> float:
+    """Memory of this process in megabytes, from /proc."""
     with Path("/proc/self/status").open(encoding="utf-8") as status:
         return next(int(line.split()[1]) for line in status if line.startswith(name)) / 1024
 

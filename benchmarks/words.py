@@ -1,9 +1,9 @@
-"""The words that everyday sentences activate in the bundled model, to be looked at by people.
+"""Terms that everyday sentences activate in the bundled model, for inspection by people.
 
     ./scripts/bench words
     ./scripts/bench words --model models/mine
 
-Nobody chose the sentences for what the model makes of them: they are to be kept as they are.
+The sentences were not selected by the output of any model; keep them unchanged.
 """
 
 import argparse
@@ -41,7 +41,7 @@ SENTENCES = (
 
 
 def main() -> None:
-    """One row for each sentence."""
+    """Record one row per sentence."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", default=DEFAULT_MODEL, help="bundled model or model folder")
     options = parser.parse_args()

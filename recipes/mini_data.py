@@ -1,10 +1,10 @@
-"""The training data of trilens-mini: questions and titles with the passages that answer them, in DPR's format.
+"""Training data of trilens-mini: questions and titles with relevant passages, in DPR's format.
 
     python recipes/mini_data.py --data /data --to runs/mini
 
-Reads squad-retrieval, medquad, ni-qa and debian-en.jsonl.xz in `--data`, and the docstrings of the Python that runs it. Of
-ni-qa only rows whose licences allow commercial use are taken. Writes `questions.jsonl`, to which `trilens mine` adds hard
-negatives, and `calibration.jsonl`, some of the passages, to which `trilens export` fits the ranges of 8 bits.
+Reads squad-retrieval, medquad, ni-qa and debian-en.jsonl.xz in `--data`, and the docstrings of Python's standard library. Of
+ni-qa, only rows whose licences allow commercial use are used. Writes `questions.jsonl`, to which `trilens mine` adds hard
+negatives, and `calibration.jsonl`, a sample of the passages with which `trilens export` calibrates 8-bit ranges.
 """
 
 import argparse
@@ -19,22 +19,22 @@ from typing import Any
 from trilens.text.python_docs import standard_library
 
 SEED = 7
-# Of each source. Passages are encoded once, at about 2,000 tokens a second on two cores.
+# Questions per source. Passages are encoded once, at about 2,000 tokens per second on two cores.
 QUESTIONS = {"squad": 5000, "medquad": 1800, "ni-qa": 2000, "debian": 1200, "docstrings": 800}
 BLOCK = {"squad": 200}
 WORDS = 90
 SHORTEST_TITLE, SHORTEST_TEXT = 15, 150
-CALIBRATION = 50  # passages of each source
+CALIBRATION = 50  # passages per source
 NOT_FREE = ("NC", "unknown", "custom")
 
 Row = dict[str, Any]
 
 
 def main() -> None:
-    """Write the files."""
+    """Write the training and calibration files."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, required=True, help="folder of the collections")
-    parser.add_argument("--to", type=Path, required=True, help="folder of the files")
+    parser.add_argument("--data", type=Path, required=True, help="folder with the source collections")
+    parser.add_argument("--to", type=Path, required=True, help="output folder")
     options = parser.parse_args()
     draw = random.Random(SEED)
     sources = {
@@ -50,43 +50,43 @@ def main() -> None:
         (options.to / "calibration.jsonl").open("w", encoding="utf-8") as calibration,
     ):
         for name, rows in sources.items():
-            every = [row for row in rows if row["positive_ctxs"] and row["question"].strip()]
-            chosen = [shortened(row) for row in in_blocks(every, BLOCK.get(name, 1), draw)[: QUESTIONS[name]]]
-            questions.writelines(map(as_line, chosen))
-            calibration.writelines(as_line(row["positive_ctxs"][0]) for row in chosen[:: len(chosen) // CALIBRATION])
-            print(f"{name}: {len(chosen):,} of {len(every):,} rows")  # noqa: T201  it is a script
+            usable = [row for row in rows if row["positive_ctxs"] and row["question"].strip()]
+            sample = [shortened(row) for row in in_blocks(usable, BLOCK.get(name, 1), draw)[: QUESTIONS[name]]]
+            questions.writelines(map(as_line, sample))
+            calibration.writelines(as_line(row["positive_ctxs"][0]) for row in sample[:: len(sample) // CALIBRATION])
+            print(f"{name}: {len(sample):,} of {len(usable):,} rows")  # noqa: T201  it is a script
 
 
 def as_line(row: Row) -> str:
-    """A row of a file."""
+    """A row as a JSON line."""
     return json.dumps(row, ensure_ascii=False) + "\n"
 
 
 def squad(folder: Path) -> Iterator[Row]:
-    """Questions with their paragraph in place of its id, two for each paragraph."""
+    """Questions with their paragraph instead of its id, at most two per paragraph."""
     with (folder / "corpus.jsonl").open(encoding="utf-8") as file:
         passages = {row["_id"]: {"title": row.get("title") or "", "text": row["text"]} for row in map(json.loads, file)}
-    asked: Counter[str] = Counter()
+    questions: Counter[str] = Counter()
     for row in rows_of(folder / "train.dpr.jsonl"):
         name = row["positive_ctxs"][0]
-        asked[name] += 1
-        if asked[name] <= 2:
+        questions[name] += 1
+        if questions[name] <= 2:
             yield {"question": row["question"], "answers": row["answers"], "positive_ctxs": [passages[name]]}
 
 
 def rows_of(file: Path) -> Iterator[Row]:
-    """Rows that are in DPR's format already."""
+    """Rows of a file in DPR's format."""
     with file.open(encoding="utf-8") as lines:
         yield from map(json.loads, lines)
 
 
 def free(row: Row) -> bool:
-    """Whether the licences of a row are known, and allow commercial use."""
+    """Whether the licences of a row are known and allow commercial use."""
     return bool(row["licence"]) and not any(word in licence for licence in row["licence"] for word in NOT_FREE)
 
 
 def titles(records: Iterable[Row]) -> Iterator[Row]:
-    """Titles as questions to their texts, where both say something."""
+    """Pairs of title and text as question and passage; short ones are skipped."""
     for record in records:
         title, text = record["title"].strip(), record["text"].strip()
         if len(title) >= SHORTEST_TITLE and len(text) >= SHORTEST_TEXT:
@@ -94,20 +94,20 @@ def titles(records: Iterable[Row]) -> Iterator[Row]:
 
 
 def shortened(row: Row) -> Row:
-    """A row with the first words of its passage, so that states take little room and time."""
+    """A row with its passage truncated, so that states take little space and time."""
     first = row["positive_ctxs"][0]
     passage = {"title": first.get("title") or "", "text": " ".join(first["text"].split()[:WORDS])}
     return {"question": row["question"], "answers": row["answers"], "positive_ctxs": [passage]}
 
 
 def first_line(docstring: str) -> Row:
-    """What a docstring says in short, and the rest."""
+    """The summary line of a docstring as title, the rest as text."""
     short, _, rest = docstring.partition("\n")
     return {"title": short, "text": rest}
 
 
 def in_blocks(rows: list[Row], size: int, draw: random.Random) -> list[Row]:
-    """Shuffled, but so that neighbours stay together: paragraphs of one article are hard negatives for each other."""
+    """Shuffle blocks of neighbouring rows: paragraphs of one article are hard negatives of each other."""
     blocks = [rows[start : start + size] for start in range(0, len(rows), size)]
     draw.shuffle(blocks)
     return [row for block in blocks for row in block]

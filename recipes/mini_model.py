@@ -1,10 +1,10 @@
-"""trilens-mini as a model in torch: its encoder, which is gte-small as it is, with the heads that the bundled graphs hold.
+"""trilens-mini as a torch model: the unmodified gte-small encoder with the heads of the bundled ONNX graphs.
 
     python recipes/mini_model.py --backbone thenlper/gte-small --to runs/mini/model
-    trilens export runs/mini/model runs/mini/float32 --precision float32   # what 8 bits are compared with
+    trilens export runs/mini/model runs/mini/float32 --precision float32   # baseline for 8 bits
     trilens train mine.yaml --set model.backbone=null --set model.checkpoint=runs/mini/model   # train it further
 
-Heads are stored in float32, so nothing is lost. Needs `pip install 'trilens[train]'`.
+The graphs store heads in float32, so the weights are exact. Needs `pip install 'trilens[train]'`.
 """
 
 import argparse
@@ -21,7 +21,7 @@ from trilens.store.config import DEFAULT_MODEL
 from trilens.train.build import build_model
 from trilens.train.model import stacks_of
 
-# Where the graphs keep what the heads call by other names; matrices are stored the other way round.
+# Names of head weights in the graphs, which store transposed matrices.
 MAIN = {
     "multi.linear.weight": "multi.weight",
     "multi.weigh.weight": "multi_weights.weight",
@@ -39,25 +39,27 @@ SPARSE = {
 
 
 def main() -> None:
-    """Build it, and put the heads in."""
+    """Build the model and copy the heads."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--backbone", default="thenlper/gte-small", help="folder or hub id")
-    parser.add_argument("--to", type=Path, required=True, help="folder of the model")
+    parser.add_argument("--to", type=Path, required=True, help="output folder")
     options = parser.parse_args()
     folder = ModelFolder.open(resolve_model(DEFAULT_MODEL))
-    described = folder.config.model_dump(include=set(ModelDescription.model_fields) - {"heads"}, exclude_none=True)
+    described = folder.config.model_dump(
+        include=set(ModelDescription.model_fields) - {"heads"}, exclude_none=True, by_alias=True
+    )
     model = build_model(options.backbone, folder.config.heads, changes=described)
     heads = stacks_of(model)["query"].heads
-    found = tensors(folder.weights, MAIN) | tensors(folder.sparse, SPARSE)
-    lacking = heads.load_state_dict(found, strict=True)
+    weights = tensors(folder.weights, MAIN) | tensors(folder.sparse, SPARSE)
+    lacking = heads.load_state_dict(weights, strict=True)
     assert not lacking.missing_keys and not lacking.unexpected_keys
     model.save_pretrained(str(options.to), create_model_card=False)
 
 
 def tensors(graph: Path, names: dict[str, str]) -> dict[str, torch.Tensor]:
-    """Some of the weights of a graph, as the heads call them."""
-    stored = {one.name: one for one in onnx.load(str(graph), load_external_data=False).graph.initializer}
-    arrays = {name: numpy_helper.to_array(stored[place]) for name, place in names.items()}
+    """Weights of a graph under their names in the heads."""
+    stored = {tensor.name: tensor for tensor in onnx.load(str(graph), load_external_data=False).graph.initializer}
+    arrays = {name: numpy_helper.to_array(stored[graph_name]) for name, graph_name in names.items()}
     return {name: torch.from_numpy(np.ascontiguousarray(array.T)) for name, array in arrays.items()}
 
 

@@ -1,13 +1,20 @@
 import ast
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 from importlinter.cli import lint_imports
 
+from trilens.lenses.registry import BUILT_IN
+
 ROOT = Path(__file__).parents[1]
 SOURCES = sorted((ROOT / "src").rglob("*.py"))
+LONGEST_FILE = 400
+LENSES = {known.name for known in BUILT_IN} | {known.stored_as for known in BUILT_IN}
+DEFAULTS = {"cli/demo.py", "cli/mine.py", "search/fusion_presets.py", "store/config.py"}
+HEADS = {"cli/disentangle.py", "explain/disentangle.py", "http/encoding.py", "http/status.py"}
 HEAVY = {"faiss", "numba", "numpy", "onnxruntime", "torch"}
 
 
@@ -42,6 +49,30 @@ def test_only_exports_need_onnx() -> None:
     users = {path for path in SOURCES if {"onnx", "safetensors"} & set(imported(ast.parse(path.read_text())))}
     allowed = (ROOT / "src/trilens/export", ROOT / "src/trilens/train")
     assert users and all(any(path.is_relative_to(folder) for folder in allowed) for path in users)
+
+
+def test_no_file_is_longer_than_a_head_can_hold() -> None:
+    files = [path for folder in ("src", "tests", "benchmarks", "docs") for path in (ROOT / folder).rglob("*.py")]
+    assert [path for path in files if len(path.read_text().splitlines()) > LONGEST_FILE] == []
+
+
+def test_class_names_are_unique() -> None:
+    names = Counter(
+        node.name for path in SOURCES for node in ast.parse(path.read_text()).body if isinstance(node, ast.ClassDef)
+    )
+    assert [name for name, count in names.items() if count > 1] == []
+
+
+def test_lens_names_outside_of_lenses_are_configuration() -> None:
+    """Packages that deal with lenses read the registry; names of heads are names of what a model computes."""
+    found = set()
+    for path in SOURCES:
+        package = path.relative_to(ROOT / "src/trilens").as_posix()
+        if package.startswith(("cli/", "collection", "evaluate/", "explain/", "http/", "search/", "store/")):
+            constants = (node.value for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Constant))
+            if any(value in LENSES for value in constants if isinstance(value, str)):
+                found.add(package)
+    assert found == DEFAULTS | HEADS
 
 
 def environment() -> dict[str, str]:

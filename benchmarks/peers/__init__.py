@@ -1,1 +1,1 @@
-"""Contenders of benchmarks/multi.py, each a module that runs in a process, and maybe an environment, of its own."""
+"""Contenders of the benchmarks. Each module runs in a separate process and, for peers, in a separate environment."""

@@ -1,8 +1,8 @@
-"""An environment for each peer, made from its pinned requirements, so that no peer meets another's versions.
+"""Virtual environments of peers, created from pinned requirements, one per peer to avoid version conflicts.
 
-`requirements/<peer>.txt` says what is installed; a first line `# pip: OPTIONS` is given to pip. Environments are kept in
-`runs/peers` (or $TRILENS_PEERS) and made anew when the requirements or the Python change. A peer that cannot be installed is
-an error that says why, which the benchmarks record in its place.
+`requirements/<peer>.txt` lists the packages; a first line `# pip: OPTIONS` is passed to pip. Environments are kept in
+`runs/peers` (or $TRILENS_PEERS) and recreated when the requirements or the Python version change. If a peer cannot be
+installed, the benchmarks record the reason instead of results.
 """
 
 import os
@@ -18,24 +18,24 @@ JAVA_HOMES = Path("/usr/lib/jvm")
 
 
 class PeerMissing(Exception):
-    """Why a peer cannot take part."""
+    """A peer cannot be measured; the message is the reason."""
 
 
 def python_of(peer: str, requirements: Path = REQUIREMENTS, environments: Path = ENVIRONMENTS) -> Path:
-    """The Python of a peer's environment, which is made if it is not there."""
-    wanted = (requirements / f"{peer}.txt").read_text(encoding="utf-8")
+    """Python executable of a peer's environment; the environment is created if it is missing or outdated."""
+    packages = (requirements / f"{peer}.txt").read_text(encoding="utf-8")
     folder = environments / peer
     python, stamp = folder / "bin" / "python", folder / "installed.txt"
-    made = f"# {sys.version}\n{wanted}"
-    if not stamp.exists() or stamp.read_text(encoding="utf-8") != made:
+    content = f"# {sys.version}\n{packages}"
+    if not stamp.exists() or stamp.read_text(encoding="utf-8") != content:
         print(f"installing {peer} into {folder} …", file=sys.stderr)
         shutil.rmtree(folder, ignore_errors=True)
         _run([sys.executable, "-m", "venv", str(folder)])
-        first = wanted.partition("\n")[0]
+        first = packages.partition("\n")[0]
         options = first.removeprefix("# pip:").split() if first.startswith("# pip:") else []
         install = [str(python), "-m", "pip", "install", "--quiet", "--no-compile", *options]
         _run([*install, "--requirement", str(requirements / f"{peer}.txt")])
-        stamp.write_text(made, encoding="utf-8")
+        stamp.write_text(content, encoding="utf-8")
     return python
 
 
@@ -47,20 +47,20 @@ def _run(command: list[str]) -> None:
 
 
 def java_home(least: int) -> Path:
-    """The home of a Java of at least this version."""
+    """JAVA_HOME of an installation of at least this version."""
     named = os.environ.get("JAVA_HOME")
     on_path = shutil.which("java")
     homes = [Path(named)] if named else []
     homes += [Path(on_path).resolve().parents[1]] if on_path else []
     homes += sorted(JAVA_HOMES.glob("*"), reverse=True)
-    found = {home: _java_version(home / "bin" / "java") for home in homes if (home / "bin" / "java").exists()}
-    for home, version in found.items():
+    versions = {home: _java_version(home / "bin" / "java") for home in homes if (home / "bin" / "java").exists()}
+    for home, version in versions.items():
         if version >= least:
             return home
-    raise PeerMissing(f"needs Java {least} or newer; found {', '.join(map(str, sorted(set(found.values())))) or 'none'}")
+    raise PeerMissing(f"needs Java {least} or newer; found {', '.join(map(str, sorted(set(versions.values())))) or 'none'}")
 
 
 def _java_version(java: Path) -> int:
-    said = subprocess.run([str(java), "-version"], capture_output=True, text=True, check=False).stderr
-    number = re.search(r'version "(\d+)', said)
+    output = subprocess.run([str(java), "-version"], capture_output=True, text=True, check=False).stderr
+    number = re.search(r'version "(\d+)', output)
     return int(number[1]) if number else 0

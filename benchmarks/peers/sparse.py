@@ -1,29 +1,26 @@
-"""The sparse lens and its peers as contenders: read the same vectors, build, answer one query at a time, print JSON lines.
+"""The sparse lens and its peers as contenders.
 
     python -m benchmarks.peers.sparse SYSTEM build|search --vectors FOLDER --shape vdr --documents N --queries N --index …
 
-Run from the root of the repository by the Python of the environment that the system is installed in; needs numpy and the system
-only (`pip install --no-deps pyseismic-lsr splade-index`, `pip install numpy scipy numba`: splade-index itself asks for
-sentence-transformers, which only encodes).
+See `benchmarks.peers.protocol`. splade-index is installed without dependencies: it requires sentence-transformers, which is
+needed only for encoding.
 """
 
 # mypy: disable-error-code="import-not-found,import-untyped"
 
-import argparse
-import json
 import tempfile
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from time import perf_counter
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.peers.protocol import K, Params, Searching, measure, peak_mb, say
+from benchmarks.peers.protocol import Contender, K, Params, build, contender_parser, search
 
-DIM = 29_523  # of vectors that do not tell: BERT's vocabulary without the first 999
+DIM = 29_523  # if the file has no dim: BERT's vocabulary without the first 999 ids
+# Maximum number of terms of a document and of a query; None keeps all.
 SHAPES: dict[str, tuple[int | None, int | None]] = {"vdr": (None, None), "splade": (120, 30)}
 
 Ints = NDArray[np.int64]
@@ -33,7 +30,7 @@ Floats = NDArray[np.float32]
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Rows:
-    """Text i has the terms `terms[indptr[i]:indptr[i + 1]]`, ascending, with the `weights` beside them."""
+    """Sparse vectors in CSR form: text i has `terms[indptr[i]:indptr[i + 1]]`, ascending, with their `weights`."""
 
     indptr: Ints
     terms: Terms
@@ -44,68 +41,48 @@ class Rows:
         return len(self.indptr) - 1
 
     def one(self, row: int) -> "Rows":
-        """A batch of one."""
+        """A batch of one row."""
         span = slice(self.indptr[row], self.indptr[row + 1])
         return Rows(np.array([0, span.stop - span.start]), self.terms[span], self.weights[span], self.dim)
 
 
 def read_vectors(folder: Path, kind: str, shape: str, count: int | None = None) -> Rows:
-    """The first texts of a kind (`docs`, `queries`), all if no number is given, each with as many terms as its shape has."""
-    lengths, terms, weights, dim, found = [], [], [], DIM, 0
+    """Read the first `count` texts of a kind (`docs`, `queries`; None: all), truncated to the number of terms of the shape."""
+    lengths, terms, weights, dim, texts = [], [], [], DIM, 0
     for path in sorted(folder.glob(f"{kind}*.npz")):
-        if count is not None and found >= count:
+        if count is not None and texts >= count:
             break
         with np.load(path) as file:
-            indptr = file["indptr"][: None if count is None else count - found + 1]
+            indptr = file["indptr"][: None if count is None else count - texts + 1]
             lengths.append(np.diff(indptr))
             terms.append(file["terms"][: indptr[-1]].astype(np.int32))
             weights.append(file["weights"][: indptr[-1]].astype(np.float32))
             dim = int(file["dim"]) if "dim" in file else dim
-            found += len(indptr) - 1
+            texts += len(indptr) - 1
     indptr = np.concatenate([[0], np.cumsum(np.concatenate(lengths))]).astype(np.int64)
     rows = Rows(indptr, np.concatenate(terms), np.concatenate(weights), dim)
-    most = SHAPES[shape][kind == "queries"]
-    return rows if most is None else heaviest(rows, most)
+    limit = SHAPES[shape][kind == "queries"]
+    return rows if limit is None else top_terms(rows, limit)
 
 
-def heaviest(rows: Rows, most: int) -> Rows:
-    """Each text with its heaviest terms only."""
+def top_terms(rows: Rows, limit: int) -> Rows:
+    """Keep the terms with the highest weights of each text."""
     keep = np.zeros(len(rows.terms), np.bool_)
     for start, end in zip(rows.indptr[:-1], rows.indptr[1:], strict=True):
-        keep[start + np.argsort(-rows.weights[start:end], kind="stable")[:most]] = True
+        keep[start + np.argsort(-rows.weights[start:end], kind="stable")[:limit]] = True
     indptr = np.concatenate([[0], np.cumsum(keep)])[rows.indptr]
     return Rows(indptr, rows.terms[keep], rows.weights[keep], rows.dim)
 
 
-class Contender(Searching, Protocol):
-    """One system. Only `build` and `search` are timed."""
+class Scipy(Contender[Rows, Rows]):
+    """Product of all documents with the query, as in VDR's reference code, then a partial sort."""
 
-    version: str
-
-    def warm_up(self, docs: Rows) -> None:
-        """What only the first build on a machine costs: compiling."""
-
-    def build(self, docs: Rows, index: Path, params: Params) -> None:
-        """Write an index."""
-
-    def open(self, index: Path) -> None:
-        """Get ready to search an index."""
-
-    def prepare(self, query: Rows) -> Any:
-        """The query in the form that `search` takes."""
-
-
-class Scipy:
-    """Every document times the query, as VDR's own code searches; then the best by partition."""
-
-    def __init__(self) -> None:
+    def __init__(self, threads: int) -> None:
+        super().__init__(threads)
         self.version = version("scipy")
 
-    def warm_up(self, docs: Rows) -> None:
-        """It comes compiled."""
-
     def build(self, docs: Rows, index: Path, params: Params) -> None:
-        """Compressed rows."""
+        """Save a CSR matrix."""
         import scipy.sparse
 
         index.mkdir(parents=True)
@@ -113,39 +90,37 @@ class Scipy:
         scipy.sparse.save_npz(index / "rows.npz", matrix, compressed=False)
 
     def open(self, index: Path) -> None:
-        """In memory."""
+        """Load the matrix into memory."""
         import scipy.sparse
 
         self._rows = scipy.sparse.load_npz(index / "rows.npz")
 
     def prepare(self, query: Rows) -> Floats:
-        """A weight for each term of the vocabulary."""
+        """A dense vector over the vocabulary."""
         dense = np.zeros(query.dim, np.float32)
         dense[query.terms] = query.weights
         return dense
 
     def search(self, query: Floats, params: Params) -> Any:
-        """No parameters."""
+        """There are no parameters."""
         scores = self._rows @ query
         best = np.argpartition(-scores, K)[:K]
         return best[np.argsort(-scores[best], kind="stable")]
 
     def ids(self, answer: Any) -> list[int]:
-        """As they are."""
+        """Rows, best first."""
         return [int(row) for row in answer]
 
 
-class SpladeIndex:
-    """splade-index with its numba backend: every posting of the query's terms is added up."""
+class SpladeIndex(Contender[Rows, Rows]):
+    """splade-index with its numba backend, which accumulates all postings of the query terms; `measure` warms it up."""
 
-    def __init__(self) -> None:
+    def __init__(self, threads: int) -> None:
+        super().__init__(threads)
         self.version = version("splade-index")
 
-    def warm_up(self, docs: Rows) -> None:
-        """Its search compiles; the warm-up of `measure` covers that."""
-
     def build(self, docs: Rows, index: Path, params: Params) -> None:
-        """The arrays that its own `index` makes of a model's output, and that its `save` writes."""
+        """Write the arrays that its `index` and `save` produce."""
         import scipy.sparse
 
         columns = scipy.sparse.csr_matrix((docs.weights, docs.terms, docs.indptr), shape=(len(docs), docs.dim)).tocsc()
@@ -154,7 +129,7 @@ class SpladeIndex:
         np.savez(index / "csc.index.npz", num_docs=len(docs), **arrays)
 
     def open(self, index: Path) -> None:
-        """In memory. What its `retrieve` does after encoding the query is this function."""
+        """Load the arrays into memory; the function is the part of its `retrieve` after query encoding."""
         from splade_index.numba.retrieve_utils import _retrieve_numba_functional
 
         self._retrieve = _retrieve_numba_functional
@@ -162,32 +137,30 @@ class SpladeIndex:
             self._scores = {name: file[name] for name in ("data", "indices", "indptr")} | {"num_docs": int(file["num_docs"])}
 
     def prepare(self, query: Rows) -> Any:
-        """A batch of one."""
+        """A batch of one query."""
         return {"query_tokens_ids": [query.terms], "query_tokens_weights": [query.weights]}
 
     def search(self, query: Any, params: Params) -> Any:
-        """No parameters."""
+        """There are no parameters."""
         return self._retrieve(**query, scores=self._scores, k=K, n_threads=1, chunksize=None)
 
     def ids(self, answer: Any) -> list[int]:
-        """Of the only query."""
+        """Rows of the only query."""
         return [int(row) for row in answer[0][0]]
 
 
-class Seismic:
-    """Seismic (Bruch et al. 2024): lists in clusters with summaries, and the documents in 16 bits.
+class Seismic(Contender[Rows, Rows]):
+    """Seismic (Bruch et al. 2024): clustered posting lists with summaries, and documents in 16 bits.
 
-    Its index of numbered terms, which is the faster one: the other looks each term of a query up by its name.
+    This is its raw index over term ids, which is faster than the one that looks up terms by name.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, threads: int) -> None:
+        super().__init__(threads)
         self.version = version("pyseismic-lsr")
 
-    def warm_up(self, docs: Rows) -> None:
-        """It comes compiled."""
-
     def build(self, docs: Rows, index: Path, params: Params) -> None:
-        """n_postings, summary_energy, …; RAYON_NUM_THREADS is the number of threads."""
+        """`params` are n_postings, summary_energy, …; RAYON_NUM_THREADS sets the number of threads."""
         from seismic import SeismicIndexRaw
 
         index.mkdir(parents=True)
@@ -197,82 +170,84 @@ class Seismic:
             SeismicIndexRaw.build(str(path), **params).save(str(index / "lists"))
 
     def open(self, index: Path) -> None:
-        """In memory."""
+        """Load the index into memory."""
         from seismic import SeismicIndexRaw
 
         (file,) = index.glob("lists*")
         self._index = SeismicIndexRaw.load(str(file))
 
     def prepare(self, query: Rows) -> Any:
-        """Without the terms beyond the last that a document has."""
+        """Terms and weights, without terms beyond the largest term id of the documents."""
         known = query.terms < self._index.dim
         return query.terms[known], query.weights[known]
 
     def search(self, query: Any, params: Params) -> Any:
-        """query_cut and heap_factor; clusters are looked at from the best summary on, as is its default."""
+        """`params` are query_cut and heap_factor; clusters are visited by descending summary score, which is its default."""
         return self._index.search(*query, K, params["query_cut"], params["heap_factor"], 0, True)
 
     def ids(self, answer: Any) -> list[int]:
-        """Beside their scores."""
-        return [int(found[1]) for found in answer]
+        """Documents of (score, document) pairs."""
+        return [int(hit[1]) for hit in answer]
 
 
 def raw_file(rows: Rows) -> NDArray[np.uint32]:
-    """Seismic's own format in words: how many texts there are; for each how many terms, the terms, the weights as bits."""
+    """Seismic's binary format in 32-bit words: number of texts; per text the number of terms, the terms, the float weights."""
     lengths = np.diff(rows.indptr)
-    starts = 1 + np.arange(len(rows)) + 2 * rows.indptr[:-1]  # of each text: before it the count, and each text so far
+    starts = 1 + np.arange(len(rows)) + 2 * rows.indptr[:-1]  # offset of each text: after the header and the preceding texts
     words = np.empty(1 + len(rows) + 2 * len(rows.terms), np.uint32)
     words[0] = len(rows)
     words[starts] = lengths
-    places = np.repeat(starts + 1 - rows.indptr[:-1], lengths) + np.arange(len(rows.terms))
-    words[places] = rows.terms
-    words[places + np.repeat(lengths, lengths)] = rows.weights.view(np.uint32)
+    offsets = np.repeat(starts + 1 - rows.indptr[:-1], lengths) + np.arange(len(rows.terms))
+    words[offsets] = rows.terms
+    words[offsets + np.repeat(lengths, lengths)] = rows.weights.view(np.uint32)
     return words
 
 
-class Trilens:
-    """One segment of the sparse lens."""
+class Trilens(Contender[Rows, Rows]):
+    """The sparse lens with one segment."""
 
-    def __init__(self) -> None:
-        from trilens.index.sparse import SparseLens
+    def __init__(self, threads: int) -> None:
+        from trilens.lenses.sparse import SparseLens
 
+        super().__init__(threads)
         self.version = version("trilens")
-        self._lens = SparseLens("sparse", "sparse", cast(Any, None))  # vectors are given: nothing is left to encode
+        self._lens = SparseLens(cast(Any, None))  # no model: the vectors are given
 
     def warm_up(self, docs: Rows) -> None:
-        """Kernels are compiled by their first use and kept on disk."""
+        """Compile the kernels, which are cached on disk."""
         with tempfile.TemporaryDirectory() as folder:
             self.build(docs.one(0), Path(folder), {})
 
     def build(self, docs: Rows, index: Path, params: Params) -> None:
-        """The fields of SparseConfig."""
-        from trilens.index.sparse import SparseConfig, SparseLens
+        """`params` are the fields of SparseConfig."""
+        from trilens.lenses.sparse import SparseLens
+        from trilens.lenses.term_lens import SparseConfig
 
-        SparseLens("sparse", "sparse", cast(Any, None), SparseConfig(**params)).build(self.prepare(docs), index)
+        SparseLens(cast(Any, None), SparseConfig(**params)).build(self.prepare(docs), index)
 
     def open(self, index: Path) -> None:
-        """Mapped."""
+        """Memory-map the index."""
         self._searcher = self._lens.searcher([self._lens.open(index)], [None])
 
     def prepare(self, query: Rows) -> Any:
-        """A batch of one."""
+        """A batch of one query."""
         from trilens.encode.encoder import Encoded
         from trilens.represent import Sparse
 
         return Encoded(sparse=Sparse(query.indptr, query.terms, query.weights, query.dim))
 
     def search(self, query: Any, params: Params) -> Any:
-        """The fields of SparseParams."""
-        from trilens.index.sparse_params import SparseParams
+        """`params` are the fields of SparseParams."""
+        from trilens.lenses.sparse import SparseParams
 
         return self._searcher.search(query, K, params=SparseParams(**params))
 
     def ids(self, answer: Any) -> list[int]:
-        """Of the only query."""
+        """Rows of the only query, without padding."""
         return [int(row) for row in answer.rows[0] if row >= 0]
 
 
-CONTENDERS: dict[str, type[Contender]] = {
+CONTENDERS: dict[str, type[Contender[Rows, Rows]]] = {
     "trilens": Trilens,
     "scipy": Scipy,
     "splade-index": SpladeIndex,
@@ -281,33 +256,17 @@ CONTENDERS: dict[str, type[Contender]] = {
 
 
 def main() -> None:
-    """Build or search as the command line says."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("system", choices=CONTENDERS)
-    parser.add_argument("action", choices=("build", "search"))
-    parser.add_argument("--vectors", type=Path, required=True, help="folder of the shards")
+    """Build an index or search it."""
+    parser = contender_parser(__doc__, CONTENDERS)
     parser.add_argument("--shape", choices=SHAPES, required=True)
-    parser.add_argument("--documents", type=int, required=True)
-    parser.add_argument("--queries", type=int, required=True)
-    parser.add_argument("--index", type=Path, required=True)
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--build", type=json.loads, default={}, help="a JSON object of parameters")
-    parser.add_argument("--settings", type=json.loads, default=[{}], help="a JSON list of objects of parameters")
     options = parser.parse_args()
-    contender = CONTENDERS[options.system]()
+    contender = CONTENDERS[options.system](options.threads)
     if options.action == "build":
         docs = read_vectors(options.vectors, "docs", options.shape, options.documents)
-        contender.warm_up(docs)
-        start = perf_counter()
-        contender.build(docs, options.index, options.build)
-        facts = {"system": options.system, "version": contender.version, "postings": len(docs.terms)}
-        say({**facts, "build_seconds": round(perf_counter() - start, 2), "build_peak_mb": round(peak_mb())})
-        return
-    contender.open(options.index)
-    queries = read_vectors(options.vectors, "queries", options.shape, options.queries)
-    prepared = [contender.prepare(queries.one(row)) for row in range(len(queries))]
-    for params in options.settings:
-        say({**measure(contender, prepared, params, options.repeats), "peak_mb": round(peak_mb())})
+        build(contender, docs, options, system=options.system, postings=len(docs.terms))
+    else:
+        queries = read_vectors(options.vectors, "queries", options.shape, options.queries)
+        search(contender, [queries.one(row) for row in range(len(queries))], options)
 
 
 if __name__ == "__main__":

@@ -9,43 +9,40 @@ from typing import Any
 import torch
 from xtr_warp.search import XTRWarp
 
-from benchmarks.peers.protocol import BITS, Floats, K, Params, Vectors, run
+from benchmarks.peers.protocol import BITS, Contender, Floats, K, Params, Vectors, run_multi
 
 
-class Warp:
-    """WARP in Rust on top of torch: it ranks by imputed scores, so its recall of the best by MaxSim has a ceiling below 1."""
+class Warp(Contender[Vectors, Floats]):
+    """WARP in Rust on top of torch. It ranks by imputed scores, so its recall of exact MaxSim has a ceiling below 1."""
 
-    name = "xtr-warp-rs"
     version = version("xtr-warp-rs")
 
-    def warm_up(self, dim: int) -> None:
-        """It comes compiled."""
-
-    def build(self, docs: Vectors, index: Path, threads: int, centroids: int | None) -> None:
-        """With its own defaults."""
+    def __init__(self, threads: int) -> None:
+        super().__init__(threads)
         torch.set_num_threads(threads)
+
+    def build(self, docs: Vectors, index: Path, params: Params) -> None:
+        """Build with the defaults of xtr-warp-rs."""
         texts = [torch.from_numpy(text) for text in docs.texts()]
         XTRWarp(index=str(index), device="cpu").create(texts, device="cpu", nbits=BITS, show_progress=False)
 
-    def open(self, index: Path, threads: int) -> None:
-        """Mapped, as is its default."""
-        torch.set_num_threads(threads)
-        self._threads = threads
+    def open(self, index: Path) -> None:
+        """Memory-map the index, which is its default."""
         self._index = XTRWarp(index=str(index), device="cpu")
         self._index.load("cpu")
 
     def prepare(self, query: Floats) -> Any:
-        """A batch of one."""
+        """A batch of one query."""
         return torch.from_numpy(query)[None]
 
     def search(self, query: Any, params: Params) -> Any:
-        """nprobe, t_prime, bound, …; it chooses those that are not given by the size of the index."""
-        return self._index.search(query, top_k=K, show_progress=False, num_threads=self._threads, **params)
+        """`params` are nprobe, t_prime, bound, …; missing ones are chosen by the size of the index."""
+        return self._index.search(query, top_k=K, show_progress=False, num_threads=self.threads, **params)
 
     def ids(self, answer: Any) -> list[int]:
-        """Of the only query."""
-        return [int(found[0]) for found in answer[0]]
+        """Documents of the only query."""
+        return [int(hit[0]) for hit in answer[0]]
 
 
 if __name__ == "__main__":
-    run(Warp())
+    run_multi(Warp, "xtr-warp-rs", __doc__)

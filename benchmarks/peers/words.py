@@ -1,10 +1,10 @@
-"""BM25 of trilens and its peers as contenders: read the same texts or terms, build, answer all queries again and again.
+"""BM25 of trilens and its peers as contenders: index the same texts or terms, answer all queries repeatedly.
 
     python -m benchmarks.peers.words SYSTEM --folder FOLDER [--own-analysis]
 
-Run from the root of the repository by the Python of the environment that the system is installed in. The folder holds what
-`benchmarks.bm25` wrote: `texts.jsonl` and `queries.jsonl`, and the same as terms, a text to a line: `terms.txt`,
-`query-terms.txt`. Prints one JSON line. Answers are the rows and scores of the first k, best first.
+Runs from the root of the repository with the Python of the environment that the system is installed in. `benchmarks.bm25`
+writes the folder: `texts.jsonl`, `queries.jsonl`, and their terms, one text per line, `terms.txt` and `query-terms.txt`. Prints
+one JSON line with the rows and scores of the top k, best first.
 """
 
 # mypy: disable-error-code="import-not-found,import-untyped"
@@ -19,31 +19,31 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.peers.protocol import K, say
+from benchmarks.peers.protocol import K, report
 from benchmarks.record import folder_bytes, seconds
 
-K1, B = 1.2, 0.75  # tantivy knows no other
+K1, B = 1.2, 0.75  # the fixed parameters of tantivy
 BATCH = 100_000
 
 Facts = dict[str, Any]
 
 
 def run_trilens(folder: Path, index: Path, own_analysis: bool) -> Facts:
-    """Encode, build, merge the pieces of a large corpus, and answer."""
-    from trilens.index.bm25 import Bm25Config, Bm25Lens
+    """Encode and index in batches, merge them, and search."""
+    from trilens.lenses.bm25 import Bm25Config, Bm25Lens
 
     lens = Bm25Lens(Bm25Config(k1=K1, b=B))
     texts = read_texts(folder / "texts.jsonl")
     lens.build(lens.encoder.encode_docs(texts[:100]), index / "warm-up")
     start = perf_counter()
-    pieces = []
+    parts = []
     for first in range(0, len(texts), BATCH):
         lens.build(lens.encoder.encode_docs(texts[first : first + BATCH]), index / str(first))
-        pieces.append(lens.open(index / str(first)))
+        parts.append(lens.open(index / str(first)))
     whole = index / "0"
-    if len(pieces) > 1:
+    if len(parts) > 1:
         whole = index / "whole"
-        lens.merge(pieces, [np.ones(len(piece), np.bool_) for piece in pieces], whole)
+        lens.merge(parts, [np.ones(len(part), np.bool_) for part in parts], whole)
     index_seconds = perf_counter() - start
     searcher = lens.searcher([lens.open(whole)], [None])
     queries = lens.encoder.encode_queries(read_texts(folder / "queries.jsonl"))
@@ -57,7 +57,7 @@ def run_trilens(folder: Path, index: Path, own_analysis: bool) -> Facts:
 
 
 def run_bm25s(folder: Path, index: Path, own_analysis: bool) -> Facts:
-    """bm25s with its numba backend. Indexing is timed with its own tokeniser, searching with our terms."""
+    """bm25s with its numba backend; indexing is timed with its tokeniser, search with the terms of trilens."""
     import bm25s
     import Stemmer
 
@@ -82,7 +82,7 @@ def run_bm25s(folder: Path, index: Path, own_analysis: bool) -> Facts:
 
 
 def run_tantivy(folder: Path, index: Path, own_analysis: bool) -> Facts:
-    """tantivy-py, one writer thread, one segment."""
+    """tantivy-py with one writer thread and one segment."""
     import tantivy
 
     builder = tantivy.SchemaBuilder()
@@ -99,27 +99,27 @@ def run_tantivy(folder: Path, index: Path, own_analysis: bool) -> Facts:
     index_seconds = perf_counter() - start
     opened.reload()
     searcher = opened.searcher()
-    asked = []
+    queries = []
     for words in read_terms(folder / "query-terms.txt"):
         clauses = [(tantivy.Occur.Should, tantivy.Query.term_query(opened.schema, "body", word)) for word in words]
-        asked.append(tantivy.Query.boolean_query(clauses))
-    hits = [searcher.search(query, K).hits for query in asked]
-    times = seconds(lambda: [searcher.search(query, K, count=False) for query in asked], 3)
+        queries.append(tantivy.Query.boolean_query(clauses))
+    hits = [searcher.search(query, K).hits for query in queries]
+    times = seconds(lambda: [searcher.search(query, K, count=False) for query in queries], 3)
     return {
         **{"index_seconds": index_seconds, "query": times, "repeats": 3, "index_bytes": folder_bytes(index)},
-        "found": [[int(searcher.doc(address)["row"][0]) for _, address in found] for found in hits],
-        "scores": [[float(score) for score, _ in found] for found in hits],
+        "found": [[int(searcher.doc(address)["row"][0]) for _, address in ranking] for ranking in hits],
+        "scores": [[float(score) for score, _ in ranking] for ranking in hits],
     }
 
 
 def read_texts(path: Path) -> list[str]:
-    """A JSON string to a line."""
+    """Read texts, one JSON string per line."""
     with path.open(encoding="utf-8") as lines:
         return [json.loads(line) for line in lines]
 
 
 def read_terms(path: Path) -> list[list[str]]:
-    """The terms of each text, which hold no spaces."""
+    """Read the terms of texts, one text per line."""
     with path.open(encoding="utf-8") as lines:
         return [line.split() for line in lines]
 
@@ -128,15 +128,15 @@ CONTENDERS = {"trilens": run_trilens, "bm25s": run_bm25s, "tantivy": run_tantivy
 
 
 def main() -> None:
-    """Build and search."""
+    """Index and search."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("system", choices=CONTENDERS)
     parser.add_argument("--folder", type=Path, required=True)
-    parser.add_argument("--own-analysis", action="store_true", help="time indexing with the system's own tokeniser")
+    parser.add_argument("--own-analysis", action="store_true", help="time indexing with the tokeniser of the system")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as index:
         facts = CONTENDERS[options.system](options.folder, Path(index), options.own_analysis)
-    say({"system": options.system, "version": version(options.system), **facts})
+    report({"system": options.system, "version": version(options.system), **facts})
 
 
 if __name__ == "__main__":

@@ -1,1 +1,1 @@
-"""Tables and plots of README.md and BOOK.md, made from recorded rows."""
+"""Tables and plots of README.md, BOOK.md and the model card, generated from recorded rows."""

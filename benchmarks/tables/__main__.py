@@ -1,9 +1,9 @@
-"""Tables and plots of README.md, BOOK.md and the card of the bundled model, made from recorded rows.
+"""Generates the tables and plots of README.md, docs/benchmarks.md, BOOK.md and the model card from recorded rows.
 
-python -m benchmarks.tables            rewrite them
+python -m benchmarks.tables            rewrite the tables
 python -m benchmarks.tables --check    fail if a table differs from the rows
 
-Where $TRILENS_RESULTS names another folder of results, the pages are written there.
+If $TRILENS_RESULTS names another results folder, the pages are written there.
 """
 
 import argparse
@@ -13,14 +13,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks.record import COMMITTED, RESULTS, ROOT
-from benchmarks.tables import curves, quality, races, speed, summary
+from benchmarks.tables import curves, quality, races, readers, speed, summary
 from benchmarks.tables.markdown import not_measured
 from trilens.store.config import DEFAULT_MODEL
 
 CARD = ROOT / "src" / "trilens" / "models" / DEFAULT_MODEL / "README.md"
-PAGES = (ROOT / "README.md", ROOT / "benchmarks" / "BOOK.md", CARD)
+PAGES = (ROOT / "README.md", ROOT / "docs" / "benchmarks.md", ROOT / "benchmarks" / "BOOK.md", CARD)
 MARKED = re.compile(r"(<!-- table: (\S+) -->\n).*?(<!-- end: \2 -->)", re.DOTALL)
-# Each table with the results that it is made from.
+# Table → chapter of its rows, and the function that renders it.
 TABLES: dict[str, tuple[str, Callable[[], str]]] = {
     "quality": ("quality", quality.quality),
     "recall": ("quality", quality.recall),
@@ -41,28 +41,36 @@ TABLES: dict[str, tuple[str, Callable[[], str]]] = {
     "encode": ("encode", speed.encode),
     "endtoend": ("endtoend", speed.endtoend),
     "store": ("store", speed.store),
+    "readers": ("readers", readers.readers),
     "serve": ("serve", speed.serve),
     "train": ("train", speed.train),
+    "trees": ("trees", speed.trees),
+}
+# Short forms for README.md; the book holds the full tables.
+SHORT_TABLES: dict[str, tuple[str, Callable[[], str]]] = {
+    "quality-short": ("quality", quality.quality_short),
+    "speed-short": ("bm25", summary.speed_short),
 }
 
 
 def fill(text: str) -> str:
-    """A page with every table made anew."""
-    return MARKED.sub(lambda found: f"{found[1]}{table(found[2])}\n{found[3]}", text)
+    """Regenerate every table of a page."""
+    return MARKED.sub(lambda match: f"{match[1]}{table(match[2])}\n{match[3]}", text)
 
 
 def table(name: str) -> str:
-    """One table, with the peers that could not be measured; a line that says so where there are no rows yet."""
-    if name not in TABLES:
-        sys.exit(f"a page asks for the table {name!r}; expected one of {', '.join(TABLES)}")
-    chapter, make = TABLES[name]
+    """Render one table, with the peers that could not be measured; a placeholder if there are no rows."""
+    tables = TABLES | SHORT_TABLES
+    if name not in tables:
+        sys.exit(f"a page contains the table {name!r}; expected one of {', '.join(tables)}")
+    chapter, render = tables[name]
     if not (RESULTS / f"{chapter}.jsonl").exists():
         return f"*No rows are recorded in `results/{chapter}.jsonl` yet.*"
-    return make() + not_measured(chapter)
+    return render() + not_measured(chapter)
 
 
 def target(page: Path) -> Path:
-    """Where a page is written: trials leave the repository as it is."""
+    """Output path of a page; trial runs do not modify the repository."""
     return page if RESULTS == COMMITTED else RESULTS / page.relative_to(ROOT)
 
 

@@ -1,4 +1,4 @@
-"""The loss and the held-out measure of every recipe by step, drawn out of recorded runs."""
+"""Learning curves of the recipes: loss and held-out nDCG@10 by step."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ COLUMNS = 3
 
 
 def draw() -> None:
-    """One picture with a panel for each recipe; a variant has the colour of its measures and of its loss, which is faint."""
+    """Draw one panel per recipe; a variant has one colour, and its loss is faint."""
     by_recipe: dict[str, list[Row]] = {}
     for row in recipe_rows():
         if row.get("curve"):
@@ -22,9 +22,9 @@ def draw() -> None:
 def _panels(by_recipe: dict[str, list[Row]], path: Path) -> None:
     from matplotlib.figure import Figure
 
-    lines = -(-len(by_recipe) // COLUMNS)
-    figure = Figure(figsize=(4.5 * COLUMNS, 4 * lines), layout="constrained")
-    panels = figure.subplots(lines, COLUMNS, squeeze=False).flatten()
+    panel_rows = -(-len(by_recipe) // COLUMNS)
+    figure = Figure(figsize=(4.5 * COLUMNS, 4 * panel_rows), layout="constrained")
+    panels = figure.subplots(panel_rows, COLUMNS, squeeze=False).flatten()
     for axes, (recipe, rows) in zip(panels, by_recipe.items(), strict=False):
         losses = axes.twinx()
         for number, row in enumerate(rows):
@@ -36,7 +36,7 @@ def _panels(by_recipe: dict[str, list[Row]], path: Path) -> None:
         axes.set(title=recipe, xlabel="step", ylabel="nDCG@10, held out")
         losses.set_ylabel("loss (faint)")
         axes.grid(alpha=0.3)
-        axes.legend(fontsize=6, ncols=2, loc="upper center", bbox_to_anchor=(0.5, -0.18))  # below, off the lines
+        axes.legend(fontsize=6, ncols=2, loc="upper center", bbox_to_anchor=(0.5, -0.18))  # below the curves
     for axes in panels[len(by_recipe) :]:
         axes.set_visible(False)
     figure.savefig(path, dpi=110)

@@ -1,4 +1,4 @@
-"""Rows into Markdown."""
+"""Selection of recorded rows and their rendering as Markdown tables."""
 
 from typing import Any
 
@@ -8,33 +8,33 @@ Row = dict[str, Any]
 
 
 def newest(chapter: str, *names: str) -> dict[tuple[Any, ...], Row]:
-    """The last row for each combination of the named facts."""
+    """Last row of each combination of the named fields."""
     return {tuple(row[name] for name in names): row for row in rows(chapter)}
 
 
 def last_runs(chapter: str, *names: str) -> dict[tuple[Any, ...], list[Row]]:
-    """The rows of the last run for each combination of the named facts."""
-    found: dict[tuple[Any, ...], list[Row]] = {}
+    """Rows of the last run of each combination of the named fields."""
+    runs: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows(chapter):
         key = tuple(row[name] for name in names)
-        if key not in found or found[key][0]["run"] != row["run"]:
-            found[key] = []
-        found[key].append(row)
-    return found
+        if key not in runs or runs[key][0]["run"] != row["run"]:
+            runs[key] = []
+        runs[key].append(row)
+    return runs
 
 
 def markdown(header: list[str], lines: list[list[str]]) -> str:
-    """A Markdown table, numbers to the right."""
+    """A Markdown table; all columns but the first are right-aligned."""
     marks = ["---", *("---:" for _ in header[1:])]
     return "\n".join("| " + " | ".join(cells) + " |" for cells in (header, marks, *lines))
 
 
 def not_measured(chapter: str) -> str:
-    """The peers that could not take part, each with the reason; nothing if there is none."""
+    """Sentence on the peers that could not be measured; empty if there are none."""
     reasons = [f"{system}: {reason}" for system, reason in sorted(missing(chapter).items())]
     return f"\n\nNot measured — {'; '.join(reasons)}." if reasons else ""
 
 
 def times(ratio: float) -> str:
-    """How many times as fast trilens is."""
+    """Speed ratio of trilens to a peer."""
     return f"{ratio:.1f}× as fast"

@@ -1,11 +1,11 @@
-"""Times and sizes: BM25, the encoder, whole systems, opening, serving, training."""
+"""Tables of times and sizes: BM25, encoding, end-to-end systems, opening, serving, training, source trees."""
 
 from benchmarks.record import rows
 from benchmarks.tables.markdown import Row, last_runs, markdown, newest, times
 
 
 def bm25() -> str:
-    """Speed of BM25 against its peers, on corpora that a peer was measured on too."""
+    """BM25 against its peers, on corpora that at least one peer was measured on."""
     header = ["BM25, one thread, k = 10", "documents", "ms per query", "trilens is", "index seconds", "index MB"]
     lines: list[list[str]] = []
     for documents, race in sorted(bm25_races().items()):
@@ -19,23 +19,23 @@ def bm25() -> str:
 
 
 def bm25_races() -> dict[int, dict[str, Row]]:
-    """The last race over so many documents: rows by system. A race begins with trilens; where it is alone there is none."""
+    """Number of documents → last race, as rows by system. A race starts with trilens and includes at least one peer."""
     races: dict[int, dict[str, Row]] = {}
-    begun: dict[int, Row] = {}
+    ours: dict[int, Row] = {}
     for row in rows("bm25"):
         documents, system = row["documents"], row["system"]
         if system == "trilens":
-            begun[documents] = row
-        elif documents in begun:  # else a peer ran alone
-            if races.get(documents, {}).get("trilens") is not begun[documents]:
-                races[documents] = {"trilens": begun[documents]}
+            ours[documents] = row
+        elif documents in ours:  # otherwise a peer ran alone
+            if races.get(documents, {}).get("trilens") is not ours[documents]:
+                races[documents] = {"trilens": ours[documents]}
             races[documents][system] = row
     return races
 
 
 def encode() -> str:
-    """Documents per second and what the rounding costs."""
-    header = ["encoding", "heads", "documents per second", "times sentence-transformers", "nDCG@10", "loss"]
+    """Encoding throughput and the quality cost of quantisation."""
+    header = ["encoding", "heads", "documents/s", "relative to sentence-transformers", "nDCG@10", "loss"]
     lines = []
     for runs in last_runs("encode", "dataset", "threads").values():
         reference = next((row for row in runs if row["system"] == "sentence-transformers"), None)
@@ -50,9 +50,9 @@ def encode() -> str:
 
 
 def endtoend() -> str:
-    """Whole systems: in, out, size, first answer."""
-    header = ["whole systems, k = 10", "documents", "documents per second in", "queries per second out"]
-    header += ["bytes per document", "first answer, seconds", "nDCG@10"]
+    """End-to-end systems: throughput, size and time to the first answer."""
+    header = ["end-to-end systems, k = 10", "documents", "indexing, documents/s", "search, queries/s"]
+    header += ["bytes per document", "first answer, s", "nDCG@10"]
     lines = []
     for runs in last_runs("endtoend", "corpus", "documents", "threads").values():
         for row in runs:
@@ -68,21 +68,21 @@ def endtoend() -> str:
 
 
 def store() -> str:
-    """What opening costs."""
+    """Time and memory of opening a collection."""
     header = ["opening a collection of", "milliseconds (median)", "memory, MB (worst)"]
-    found = newest("store", "documents")
+    measured = newest("store", "documents")
     return markdown(
         header,
         [
             [f"{row['documents']:,} documents", f"{row['open_ms_median']:.1f}", f"{row['memory_mb_worst']:.1f}"]
-            for _, row in sorted(found.items())
+            for _, row in sorted(measured.items())
         ],
     )
 
 
 def serve() -> str:
-    """The service under load."""
-    header = ["while another process commits", "clients", "requests per second", "p50 ms", "p95 ms", "failed"]
+    """The HTTP service under load."""
+    header = ["while another process commits", "clients", "requests/s", "p50 ms", "p95 ms", "failed"]
     return markdown(header, [_served(row) for row in newest("serve", "engine").values()])
 
 
@@ -92,8 +92,8 @@ def _served(row: Row) -> list[str]:
 
 
 def train() -> str:
-    """The vocabulary head in training."""
-    header = ["vocabulary head, forward and backward", "seconds", "times faster", "memory of the pass, MB", "times less"]
+    """Time and memory of the vocabulary head in training."""
+    header = ["vocabulary head, forward and backward", "seconds", "speedup", "memory of the pass, MB", "memory reduction"]
     last = {row["form"]: row for row in rows("train")}
     lines = []
     for form, row in last.items():
@@ -102,10 +102,22 @@ def train() -> str:
     return markdown(header, lines)
 
 
+def trees() -> str:
+    """Two source trees of trilens, from the last run on each corpus."""
+    header = ["this tree against another, one thread", "ms per query", "other, ms", "ratio", "equal results"]
+    lines = []
+    for runs in last_runs("trees", "corpus").values():
+        for row in runs:
+            name = f"{row['kind']}: {' + '.join(row['lenses'])}, {row['corpus']}, {row['commit']} against {row['other']}"
+            numbers = [f"{row['ms_median']:.3f}", f"{row['other_ms_median']:.3f}", f"{row['ratio']:.2f}"]
+            lines.append([name, *numbers, f"{100 * row['equal_results']:.0f} %"])
+    return markdown(header, lines)
+
+
 def sparse_rounding() -> str:
-    """What 8 bits per weight cost."""
+    """Quality cost of 8-bit weights."""
     lines = [
         [f"{head}, {dataset}", f"{row['nDCG@10 uint8']:.4f}", f"{row['nDCG@10 float32']:.4f}", f"{row['loss']:+.4f}"]
         for (dataset, head), row in newest("sparse-quality", "dataset", "head").items()
     ]
-    return markdown(["nDCG@10 of exact search", "8 bits", "float32", "loss"], lines)
+    return markdown(["nDCG@10 of exact search", "uint8", "float32", "loss"], lines)

@@ -1,4 +1,4 @@
-"""trilens: text retrieval that can be trusted and explained, on an ordinary CPU."""
+"""trilens: text retrieval on an ordinary CPU, with explained scores."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -7,21 +7,23 @@ if TYPE_CHECKING:
     from trilens.errors import TrilensError
     from trilens.explain.explanation import Explanation
     from trilens.index.multi_params import MultiParams
-    from trilens.index.sparse_params import SparseParams
-    from trilens.search.expansion import Feedback
+    from trilens.lenses.feedback import Expansion
+    from trilens.lenses.sparse import SparseParams
     from trilens.search.fusion import Fusion
     from trilens.search.hyde import Hyde
+    from trilens.search.options import SearchOptions
     from trilens.text.document import Document
 
 __version__ = "0.1.0"
 __all__ = [
     "Collection",
     "Document",
+    "Expansion",
     "Explanation",
-    "Feedback",
     "Fusion",
     "Hyde",
     "MultiParams",
+    "SearchOptions",
     "SparseParams",
     "TrilensError",
     "__version__",
@@ -31,11 +33,12 @@ _HOMES = {
     "Collection": "trilens.collection",
     "Document": "trilens.text.document",
     "Explanation": "trilens.explain.explanation",
-    "Feedback": "trilens.search.expansion",
+    "Expansion": "trilens.lenses.feedback",
     "Fusion": "trilens.search.fusion",
     "Hyde": "trilens.search.hyde",
     "MultiParams": "trilens.index.multi_params",
-    "SparseParams": "trilens.index.sparse_params",
+    "SearchOptions": "trilens.search.options",
+    "SparseParams": "trilens.lenses.sparse",
     "TrilensError": "trilens.errors",
 }
 

@@ -1,6 +1,6 @@
 """`python -m trilens` is `trilens`, for tools that start modules, such as torchrun."""
 
-from trilens.serve.cli import main
+from trilens.cli.main import main
 
 if __name__ == "__main__":
     main()

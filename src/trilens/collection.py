@@ -1,4 +1,4 @@
-"""`Collection`: what users hold. It puts the store, the lenses and the search together."""
+"""`Collection`: the object that users hold; it joins the store, the lenses and the search."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -6,28 +6,27 @@ from time import monotonic
 from types import TracebackType
 from typing import Any, Self
 
-from trilens.encode.folder import CONFIG_FILE, ModelFolder, Weighing
+from trilens.encode.folder import CONFIG_FILE, ModelFolder, TermWeighting
+from trilens.encode.model import HeadsEncoder, ModelEncoder
 from trilens.encode.models import bundled_models, resolve_model
 from trilens.errors import BadInput, CollectionExists, CollectionMissing
-from trilens.explain.alignment import Alignment, align_document
 from trilens.explain.disentangle import Word, disentangle
 from trilens.explain.explain import explain
 from trilens.explain.explanation import Explanation
-from trilens.index.multi_params import MultiParams
-from trilens.search.expansion import Feedback, parse_feedback
-from trilens.search.fusion import Candidates, Fusion
+from trilens.search.candidates import Candidates
+from trilens.search.fusion import Fusion
+from trilens.search.fusion_presets import parse_fusion
 from trilens.search.hits import Hit
-from trilens.search.hyde import Hyde
-from trilens.search.recipes import choose_lenses, fit_recipe, parse_fusion
-from trilens.search.searcher import Plan, candidates, search
+from trilens.search.options import SearchOptions, tuned_name
+from trilens.search.search import Search
 from trilens.store.catalog import Catalog
-from trilens.store.check import BytesDone, Report, check_collection
+from trilens.store.check import BytesDone, CheckReport, check_collection
 from trilens.store.config import CollectionConfig
 from trilens.store.failures import clear_errors
 from trilens.store.folders import FOLDER
-from trilens.store.lenses import Lenses, ModelEncoder
+from trilens.store.lens_set import LensSet
 from trilens.store.schema import FILE_NAME, FolderRecord
-from trilens.store.snapshot import Snapshot, tuned_name
+from trilens.store.snapshot import Snapshot
 from trilens.store.writer import Changes, DocumentsDone, Writer, no_report
 from trilens.text.document import Document, require_utf8
 
@@ -35,26 +34,32 @@ SECONDS_BETWEEN_COMMITS = 20.0
 
 
 class Collection:
-    """Documents that can be changed at any time and searched through every lens.
+    """A collection of documents on disk: add, replace and delete documents, search them and explain the scores.
 
-    Searches see the last commit at opening, at the last `refresh` or at our own last `commit`. Changes are seen by nobody
-    before `commit`. As a context manager it commits on the way out, or rolls back if there was an error.
+    Searches see the last commit at the time of opening, of the last `refresh` or of the own last `commit`. Changes are
+    invisible before `commit`. As a context manager it commits on exit, or rolls back after an error.
     """
 
-    def __init__(self, path: Path, config: CollectionConfig, threads: int | None) -> None:
+    def __init__(self, path: Path, config: CollectionConfig, threads: int | None, encoder: HeadsEncoder | None = None) -> None:
         self.path = path
         self.config = config
-        self._lenses = Lenses(config, threads)
+        self._lenses = LensSet(config, threads, encoder)
         self._snapshot: Snapshot | None = None
         self._writer: Writer | None = None
 
     @staticmethod
-    def create(path: str | Path, *, threads: int | None = None, **options: Any) -> "Collection":
-        """Make an empty collection. `options` are the fields of `CollectionConfig`, such as lenses, model and passages."""
+    def create(
+        path: str | Path, *, threads: int | None = None, encoder: HeadsEncoder | None = None, **options: Any
+    ) -> "Collection":
+        """Create an empty collection.
+
+        `options` are the fields of `CollectionConfig`, such as lenses, model and passages, and the configurations of lenses
+        by name. `encoder` is used instead of a model folder; the same encoder has to be given to `open`.
+        """
         root = Path(path)
         config = CollectionConfig.of(**options)
         if config.heads:
-            config = _with_model(config)
+            config = _with_model(config, encoder)
         with clear_errors(root):
             if (root / FILE_NAME).exists():
                 raise CollectionExists(f"{root} holds a collection already; open it, or choose another folder")
@@ -62,10 +67,10 @@ class Collection:
                 raise CollectionExists(f"{root} exists and is not a collection; expected a new or empty folder")
             (root / FOLDER).mkdir(parents=True, exist_ok=True)
         Catalog.create(root, config)
-        return Collection(root, config, threads)
+        return Collection(root, config, threads, encoder)
 
     @staticmethod
-    def open(path: str | Path, *, threads: int | None = None) -> "Collection":
+    def open(path: str | Path, *, threads: int | None = None, encoder: HeadsEncoder | None = None) -> "Collection":
         """Open an existing collection. `threads` limits the encoder (None: all cores)."""
         root = Path(path)
         with clear_errors(root):
@@ -76,7 +81,22 @@ class Collection:
             config = catalog.config()
         finally:
             catalog.close()
-        return Collection(root, config, threads)
+        return Collection(root, config, threads, encoder)
+
+    @staticmethod
+    def open_or_create(
+        path: str | Path, *, threads: int | None = None, encoder: HeadsEncoder | None = None, **options: Any
+    ) -> "Collection":
+        """Open a collection, or create it with these options. One that exists must have been created with the same."""
+        if not (Path(path) / FILE_NAME).exists():
+            return Collection.create(path, threads=threads, encoder=encoder, **options)
+        collection = Collection.open(path, threads=threads, encoder=encoder)
+        try:
+            _require_same(collection, options)
+        except BadInput:
+            collection.close()
+            raise
+        return collection
 
     @property
     def lenses(self) -> list[str]:
@@ -85,7 +105,7 @@ class Collection:
 
     @property
     def model(self) -> ModelEncoder:
-        """The model that makes the vectors; loaded when it is first used."""
+        """The collection's model, loaded on first use."""
         return self._lenses.model
 
     @property
@@ -103,97 +123,62 @@ class Collection:
         return self.snapshot.document(_require_id(doc_id))
 
     def search(
-        self,
-        queries: Sequence[str],
-        k: int = 10,
-        *,
-        lenses: Sequence[str] | None = None,
-        where: Mapping[str, Any] | None = None,
-        exact: bool = False,
-        rerank: str | None = None,
-        params: Mapping[str, Any] | None = None,
-        fusion: Fusion | str | Mapping[str, Any] | None = None,
-        expand: Feedback | str | None = None,
-        hyde: Hyde | None = None,
+        self, queries: Sequence[str], k: int | None = None, *, options: SearchOptions | None = None, **settings: Any
     ) -> list[list[Hit]]:
         """The best k documents of each query, through all lenses unless some are named.
 
-        One lens ranks by its own score; several are fused: by `fusion`, such as "zscore:bm25=1,dense=2" or "all", else as was
-        tuned for these lenses, else by reciprocal rank. `where` is a metadata filter. `exact` leaves
-        out every approximation that a lens makes to be fast. `rerank` names a lens that orders what the others found; one
-        that the collection does not hold is made for the candidates alone, if its model was chosen with that head.
-        `params` are settings of this one search by lens, such as {"multi": MultiParams(probes=64)}. `expand` adds terms of the
-        best passages to the query, "on" or such as "docs=10,terms=20"; `hyde` a passage that a language model writes.
+        `settings` are fields of `SearchOptions`, such as lenses, filter, fusion and rerank; they override those of
+        `options`. One lens ranks by its own score. Several are fused, and each hit says how each lens scored and ranked it.
         """
-        names, chosen = self._fusion(lenses, fusion)
-        more = (where, exact, rerank, params, chosen, _feedback(expand), hyde)
-        return search(self.snapshot, self._lenses, queries, k, names, *more)
+        return Search(self.snapshot, self._lenses, queries, _options(options, k, settings)).hits()
+
+    def explain(self, query: str, doc_id: str, *, options: SearchOptions | None = None, **settings: Any) -> Explanation:
+        """Why a search with these options gives a document its score.
+
+        The parts of an explanation add up to the score; see `Explanation`. `settings` are fields of `SearchOptions`. Scores
+        of most fusions depend on the other candidates, so pass the options of the search to be explained.
+        """
+        return explain(self.snapshot, self._lenses, query, _require_id(doc_id), _options(options, None, settings))
 
     def candidates(
         self, queries: Sequence[str], lenses: Sequence[str], depth: int = 100
-    ) -> list[tuple[dict[str, Candidates], dict[int, str]]]:
-        """What lenses say of the union of what each returns for a query, ready to be fused in any way, and doc_ids by key."""
-        plan = Plan(lenses, depth, fusion=Fusion("weighted", depth=depth))
-        return candidates(self.snapshot, self._lenses, queries, plan)
+    ) -> list[tuple[Candidates, dict[int, str]]]:
+        """The candidates of each query with the scores of every lens, ready to be fused in any way, and doc_ids by key."""
+        options = SearchOptions(k=depth, lenses=lenses, fusion=Fusion("weighted", depth=depth))
+        by_query = Search(self.snapshot, self._lenses, queries, options).candidates()
+        documents = [self.snapshot.documents(candidates.keys.tolist()) for candidates in by_query]
+        doc_ids = [{key: document.doc_id for key, document in by_key.items()} for by_key in documents]
+        return list(zip(by_query, doc_ids, strict=True))
 
     def save_tuned(self, lenses: Sequence[str], record: Mapping[str, Any] | None) -> None:
-        """Let searches through these lenses use `record["fusion"]`; None forgets it. Commits, with all changes so far."""
+        """Use `record["fusion"]` for searches through these lenses; None removes it. Commits, with all changes so far."""
         if record is not None:
             parse_fusion(record["fusion"]).require_lenses(lenses)
         self._writing(no_report).set_tuned(tuned_name(lenses), record)
         self.commit()
 
-    def align(self, query: str, doc_id: str, params: MultiParams | None = None) -> Alignment | None:
-        """Why the multi lens gives a document its score: the alignment of its best passage; None if it has no tokens.
-
-        `params` are those of the search to be explained: with method "xtr" parts may be imputed.
-        """
-        return align_document(self.snapshot, self._lenses, query, _require_id(doc_id), params)
-
-    def explain(
-        self,
-        query: str,
-        doc_id: str,
-        lens: str | Sequence[str] | None = None,
-        *,
-        k: int = 10,
-        where: Mapping[str, Any] | None = None,
-        rerank: str | None = None,
-        params: Mapping[str, Any] | None = None,
-        fusion: Fusion | str | Mapping[str, Any] | None = None,
-        expand: Feedback | str | None = None,
-        hyde: Hyde | None = None,
-    ) -> Explanation:
-        """Why a document gets its score through a lens, or the fusion of several (None: as `search` would choose).
-
-        The parts of an explanation add up to the score; see `Explanation`. The other arguments are those
-        of the search to be explained; `k` counts only where it is more than the depth of the fusion.
-        """
-        names, chosen = self._fusion([lens] if isinstance(lens, str) else lens, fusion)
-        deciding = rerank or chosen.rerank
-        plan = Plan(names, k, where, False, deciding, params, chosen, _feedback(expand), hyde)
-        return explain(self.snapshot, self._lenses, query, _require_id(doc_id), plan)
-
     def disentangle(self, text: str, *, passage: bool = False, top: int | None = None) -> list[Word]:
-        """The words that a text activates in the model, heaviest first; needs the sparse or the tokens lens."""
+        """The vocabulary terms that a text activates, heaviest first; the model needs a sparse head."""
+        if not self.config.heads:
+            raise BadInput(f"{self.path} has no model: its lenses are {', '.join(self.lenses)}; expected a sparse head")
         return disentangle(self.model.encoder, text, "doc" if passage else "query", top)
 
     def add(self, documents: Iterable[Document], report: DocumentsDone = no_report) -> None:
-        """Add documents; an id that is there already is an error."""
+        """Add documents; an existing id is an error."""
         writer = self._writing(report)
         for document in documents:
             writer.add(_require_document(document))
 
     def upsert(self, documents: Iterable[Document], report: DocumentsDone = no_report) -> None:
-        """Add documents, replacing those whose ids are there already; what has not changed costs nothing."""
+        """Add documents and replace those with existing ids; unchanged documents are not encoded again."""
         writer = self._writing(report)
         for document in documents:
             writer.upsert(_require_document(document))
 
     def ingest(self, documents: Iterable[Document], report: DocumentsDone = no_report) -> Changes:
-        """Upsert a long stream of documents, committing again and again.
+        """Upsert a long stream of documents, with a commit every few seconds.
 
-        If it is interrupted, what was committed stays, and the same call over the same stream continues where it stopped.
+        After an interruption committed documents stay, and the same call over the same stream continues where it stopped.
         """
         total, last_commit = self.commit(), monotonic()
         for document in documents:
@@ -203,7 +188,7 @@ class Collection:
         return total + self.commit()
 
     def delete(self, doc_ids: Iterable[str]) -> list[str]:
-        """Delete documents; returns the ids that were not there."""
+        """Delete documents; returns the ids that do not exist."""
         if isinstance(doc_ids, str):
             raise BadInput("doc_ids is one string; expected a list of them: put it into a list")
         checked = [_require_id(doc_id) for doc_id in doc_ids]
@@ -220,16 +205,16 @@ class Collection:
         return changes
 
     def rollback(self) -> None:
-        """Forget all changes since the last commit."""
+        """Discard all changes since the last commit."""
         if self._writer is not None:
             writer, self._writer = self._writer, None
             writer.rollback()
 
     def optimize(self, retrain: bool = False, report: DocumentsDone = no_report) -> Changes:
-        """Commit, and merge everything into one segment without the remains of deleted documents.
+        """Commit, and merge all segments into one without the rows of deleted documents.
 
-        `retrain` encodes all documents again, so that what a lens keeps for all segments together (the codebook of multi)
-        fits the documents of today and not the first ones. Ids and metadata stay as they are.
+        `retrain` encodes all documents again and trains shared parts, such as the codebook of multi, on all of them instead of
+        the first batches. Ids and metadata do not change.
         """
         writer = self._writing(report)
         self._writer = None
@@ -238,19 +223,19 @@ class Collection:
         return changes
 
     def refresh(self) -> bool:
-        """Move on to the last commit, also of other processes; False if there is no newer one."""
+        """Move to the last commit, also of other processes; False if there is no newer one."""
         old = self._snapshot
         if old is None:
             return True
         self._snapshot = Snapshot(self.path, self._lenses, previous=old)
         return self._snapshot.commit != old.commit
 
-    def check(self, report: BytesDone = lambda count: None) -> Report:
+    def check(self, report: BytesDone = lambda count: None) -> CheckReport:
         """Verify every file and every document on disk."""
         return check_collection(self.path, report)
 
     def info(self) -> dict[str, Any]:
-        """Facts and figures."""
+        """Size, configuration and statistics."""
         snapshot = self.snapshot
         segments: list[FolderRecord] = [segment.record for segment in snapshot.segments]
         shared: list[FolderRecord] = [part.record for part in snapshot.shared.every]
@@ -268,15 +253,16 @@ class Collection:
             "deleted_passages": snapshot.rows - live,
             "catalog_bytes": (self.path / FILE_NAME).stat().st_size,
             "segment_bytes": {
-                name: sum(file.bytes for file in files if file.path.startswith(f"{name}/")) for name in ["rows", *self.lenses]
+                name: sum(file.bytes for file in files if file.path.startswith(f"{folder}/"))
+                for name, folder in [("rows", "rows"), *((name, self._lenses.folder(name)) for name in self.lenses)]
             },
             "tuned": snapshot.tuned,
-            "figures": {name: found for name, found in figures.items() if found},
-            "config": self.config.model_dump(mode="json"),
+            "figures": {name: values for name, values in figures.items() if values},
+            "config": self.config.model_dump(mode="json", by_alias=True),
         }
 
     def close(self) -> None:
-        """Let go of the files; changes that were not committed are forgotten."""
+        """Close all files; uncommitted changes are discarded."""
         self.rollback()
         if self._snapshot is not None:
             self._snapshot.close()
@@ -292,19 +278,6 @@ class Collection:
         finally:
             self.close()
 
-    def _fusion(
-        self, lenses: Sequence[str] | None, fusion: Fusion | str | Mapping[str, Any] | None
-    ) -> tuple[Sequence[str], Fusion]:
-        """The lenses of a search and how they are fused."""
-        said = fusion if fusion is None or isinstance(fusion, Fusion) else parse_fusion(fusion)
-        if said:
-            said = fit_recipe(said, self.lenses)
-        names = choose_lenses(said, lenses, self.lenses)
-        if said is None and not isinstance(names, str) and len(names) > 1:
-            record = self.snapshot.tuned.get(tuned_name(map(str, names)))
-            said = parse_fusion(record["fusion"]) if record else None
-        return names, said or Fusion()
-
     def _writing(self, report: DocumentsDone) -> Writer:
         if self._writer is None:
             self._writer = Writer(self.path, self._lenses)
@@ -312,32 +285,61 @@ class Collection:
         return self._writer
 
 
-def _with_model(config: CollectionConfig) -> CollectionConfig:
-    """The config tied to the model that it names, which must be able to do what the lenses need."""
-    model = ModelFolder.open(resolve_model(config.model))
-    heads: list[str] = list(model.config.heads)
+def _with_model(config: CollectionConfig, encoder: HeadsEncoder | None) -> CollectionConfig:
+    """The configuration tied to its model, which must have the heads that the lenses need."""
+    folder = None if encoder else ModelFolder.open(resolve_model(config.model))
+    heads: list[str] = list(encoder.heads if encoder else folder.config.heads if folder else ())
+    model = encoder.fingerprint if encoder else config.model
     if missing := [head for head in config.heads if head not in heads]:
         raise BadInput(
-            f"model {config.model} has the heads {', '.join(heads)}; the lenses {', '.join(config.lenses)} need "
+            f"model {model} has the heads {', '.join(heads)}; the lenses {', '.join(config.lenses)} need "
             f"{', '.join(missing)} as well: choose another model, or leave a lens out"
         )
-    if config.weighing not in (Weighing(), model.config.weighing):
+    weighting = folder.config.term_weighting if folder else getattr(encoder, "term_weighting", TermWeighting())
+    if config.term_weighting not in (TermWeighting(), weighting):
         raise BadInput(
-            f"weighing is {config.weighing.model_dump(exclude_defaults=True)}; expected none: a collection weighs terms as its "
-            f"model is meant to ({CONFIG_FILE} of {config.model})"
+            f"weighing is {config.term_weighting.model_dump(by_alias=True, exclude_defaults=True)}; expected none: "
+            f"a collection uses the term weighting of its model ({CONFIG_FILE} of {config.model})"
         )
-    name = config.model if config.model in bundled_models() else str(model.path.resolve())
-    return config.model_copy(update={"model": name, "model_fingerprint": model.fingerprint, "weighing": model.config.weighing})
+    name = config.model if config.model in bundled_models() else str(folder.path.resolve()) if folder else ""
+    fingerprint = encoder.fingerprint if encoder else folder.fingerprint if folder else ""
+    return config.model_copy(
+        update={"model": "" if encoder else name, "model_fingerprint": fingerprint, "term_weighting": weighting}
+    )
 
 
 def _foreign(root: Path) -> Iterable[Path]:
-    """What is in a folder besides the remains of a creation that was interrupted."""
+    """Files in a folder other than those of an interrupted creation."""
     ours = (FOLDER, f"{FILE_NAME}.new", f"{FILE_NAME}.new-wal", f"{FILE_NAME}.new-shm")
     return (path for path in root.iterdir() if path.name not in ours)
 
 
-def _feedback(expand: Feedback | str | None) -> Feedback | None:
-    return parse_feedback(expand) if isinstance(expand, str) else expand
+def _options(options: SearchOptions | None, k: int | None, settings: dict[str, Any]) -> SearchOptions:
+    if options is not None and not isinstance(options, SearchOptions):
+        raise BadInput(f"options is {type(options).__name__}; expected SearchOptions: pass its fields as keyword arguments")
+    changes = settings if k is None else {"k": k, **settings}
+    return options.updated(**changes) if options else SearchOptions(**changes)
+
+
+def _require_same(collection: Collection, options: dict[str, Any]) -> None:
+    """Refuse options other than those that the collection was created with."""
+    wanted = CollectionConfig.of(**{"lenses": collection.config.lenses, **options}).model_dump(mode="json", exclude_unset=True)
+    made_with = collection.config.model_dump(mode="json")
+    for name, value in wanted.items():
+        if not _agrees(made_with.get(name), value):
+            raise BadInput(
+                f"{collection.path} was created with {name} {made_with.get(name)}, not {value}; leave the option out, or index "
+                "into a new folder"
+            )
+
+
+def _agrees(made_with: Any, wanted: Any) -> bool:
+    """Whether a stored option has the wanted value; only the given fields of an object are compared."""
+    if isinstance(wanted, Mapping):
+        return isinstance(made_with, Mapping) and all(_agrees(made_with.get(name), value) for name, value in wanted.items())
+    if isinstance(wanted, str) and Path(wanted).is_dir():
+        return bool(made_with == str(Path(wanted).resolve()))
+    return bool(made_with == wanted)
 
 
 def _require_id(doc_id: str) -> str:

@@ -1,24 +1,40 @@
-"""Every exception that trilens raises: what was given, what was expected, what to do."""
+"""The exceptions of trilens, and the one-line form of validation errors.
+
+Every message is one line: what was given, what was expected, what to do.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
+
+LONGEST_VALUE = 80
 
 
 class TrilensError(Exception):
-    """The root of all our errors. Its message is one line that a user can act on."""
+    """Base class of all errors. The message is one line that a user can act on."""
 
 
 class BadInput(TrilensError):
-    """A document, query, file or parameter that cannot be used as given."""
+    """A document, query, file or parameter is invalid."""
+
+
+class BadOptions(BadInput):
+    """Options or a configuration with an unknown key or a value of the wrong form."""
 
 
 class BadFilter(BadInput):
-    """A metadata filter that is not of the documented form."""
+    """A metadata filter does not have the documented form."""
 
 
 class BadModel(TrilensError):
-    """A model folder that is missing, incomplete, damaged or of another kind."""
+    """A model folder is missing, incomplete, damaged or of the wrong kind."""
 
 
 class CollectionError(TrilensError):
-    """The root of everything that can be wrong with a collection on disk."""
+    """Base class of errors of a collection on disk."""
 
 
 class CollectionMissing(CollectionError):
@@ -26,7 +42,7 @@ class CollectionMissing(CollectionError):
 
 
 class CollectionExists(CollectionError):
-    """There is something at this path already."""
+    """The path of a new collection exists already."""
 
 
 class CollectionLocked(CollectionError):
@@ -34,20 +50,82 @@ class CollectionLocked(CollectionError):
 
 
 class CollectionDamaged(CollectionError):
-    """A file of the collection is missing, truncated, changed or not ours."""
+    """A file of the collection is missing, truncated, changed or foreign."""
 
 
 class CollectionReadOnly(CollectionError):
-    """The collection cannot be written: its folder is read-only or the disk is full."""
+    """The collection cannot be written: the folder is read-only or the disk is full."""
 
 
 class UnknownFormat(CollectionError):
-    """The collection was written by a version of trilens that this one does not know."""
+    """The collection has a format version that this version of trilens does not read."""
 
 
 class TrainingFailed(TrilensError):
-    """A training run that cannot go on: its loss is not a number any more."""
+    """A training run cannot continue because its loss is NaN or infinite."""
 
 
 class ServiceFailed(TrilensError):
-    """Another service, which the user named, did not answer as expected."""
+    """An external service did not answer as expected."""
+
+
+def first_error(error: "ValidationError | Sequence[Mapping[str, Any]]", known: Iterable[str] = ()) -> str:
+    """Format the first error of a failed validation as one line: "PLACE is VALUE; expected …".
+
+    `error` is a pydantic error or the list that its `errors()` returns. `known` are the accepted top-level keys, listed when
+    an unknown key was given.
+    """
+    details: Mapping[str, Any] = (error if isinstance(error, Sequence) else error.errors(include_url=False))[0]
+    path = [str(part) for part in details["loc"]]
+    place = ".".join(path) or "the input"
+    context = details.get("ctx", {})
+    match details["type"]:
+        case "missing":
+            return f"{place} is missing; expected a value"
+        case "extra_forbidden":
+            names = ", ".join(known) if len(path) == 1 else ""
+            advice = f"expected one of {names}" if names else "remove it or correct its name"
+            return f"option {place!r} is not known; {advice}"
+        case "value_error":
+            return _placed(path, str(details["msg"]).removeprefix("Value error, "))
+        case "json_invalid":
+            return f"{place} is not valid JSON ({context['error']}); expected an object"
+        case "union_tag_invalid" | "union_tag_not_found":
+            name = ".".join([*path, context["discriminator"].strip("'")])
+            if "tag" not in context:
+                return f"{name} is missing; expected a value"
+            return f"{name} is {context['tag']!r}; expected one of {context['expected_tags']}"
+    return f"{place} is {_shown(details['input'])}; {_expected(details['msg'])}"
+
+
+def nested_error(place: str, error: BadInput) -> str:
+    """The message of an error inside `place`: "PLACE.FIELD is VALUE; …"."""
+    return f"{place}: {error}" if str(error).startswith("option ") else f"{place}.{error}"
+
+
+def _placed(path: Sequence[str], message: str) -> str:
+    """Prefix the message of a validator with its place, which the message may already name."""
+    if path and message.startswith("is "):
+        return f"{'.'.join(path)} {message}"
+    if path and message.startswith(f"{path[-1]} "):
+        return ".".join([*path[:-1], message])
+    return f"{'.'.join(path)}: {message}" if path else message
+
+
+def _shown(value: Any) -> str:
+    shown = " ".join(repr(value).split())
+    return shown if len(shown) <= LONGEST_VALUE else shown[:LONGEST_VALUE] + " …"
+
+
+def _expected(message: str) -> str:
+    """Turn pydantic's "Input should be …" into "expected …"."""
+    message = re.sub(r", (unable to parse|got) .*| after validation, not .*", "", message)
+    matched = re.fullmatch(r"(\w+) should (be|have) (.+)", message)
+    if matched is None:
+        return f"{message[:1].lower()}{message[1:]}"
+    subject, verb, wanted = matched.groups()
+    if verb == "have":
+        return f"expected a {subject.lower()} with {wanted}"
+    if re.match("a valid dictionary|an object", wanted):
+        return "expected a mapping"
+    return f"expected a value {wanted}" if re.match("greater|less", wanted) else f"expected {wanted}"

@@ -1,4 +1,4 @@
-"""The script of the book."""
+"""Command line of the benchmark book."""
 
 import subprocess
 import sys
@@ -8,7 +8,7 @@ from benchmarks.__main__ import CHAPTERS, SPEED
 from benchmarks.record import ROOT
 
 
-def test_every_chapter_is_listed_with_what_it_needs_and_has_its_scripts() -> None:
+def test_every_chapter_is_listed_with_its_requirements_and_has_its_scripts() -> None:
     run = subprocess.run([sys.executable, "-m", "benchmarks", "--help"], cwd=ROOT, capture_output=True, text=True, check=True)
     for name, chapter in CHAPTERS.items():
         assert f"  {name} " in run.stdout

@@ -1,4 +1,4 @@
-"""How contenders are asked and compared."""
+"""Running and comparing contenders."""
 
 import sys
 from pathlib import Path
@@ -10,21 +10,21 @@ from benchmarks.contest import ask, recall, taking_part
 from benchmarks.peers.environments import PeerMissing
 
 
-def test_recall_counts_places_that_hold_what_is_as_good_as_the_tenth() -> None:
+def test_recall_counts_rows_that_reach_the_tenth_score() -> None:
     scores = np.array([[*range(12)]], np.float32)  # the ten best are 2 to 11
     assert recall(scores, [[*range(2, 12)]], 0.0) == 1.0
     assert recall(scores, [[0, 1, *range(2, 10)]], 0.0) == 0.8
-    assert recall(scores, [[11] * 10], 0.0) == 0.1  # found ten times is found once
+    assert recall(scores, [[11] * 10], 0.0) == 0.1  # duplicates count once
     tied = np.ones((1, 12), np.float32)
     assert recall(tied, [[*range(10)]], 0.0) == 1.0
 
 
-def test_a_contender_that_fails_is_told_by_its_exit_code() -> None:
+def test_a_failing_contender_is_reported_with_its_exit_code() -> None:
     with pytest.raises(PeerMissing, match=r"failed with exit code 2: .* benchmarks\.peers\.words nobody"):
         list(ask(Path(sys.executable), "words", ["nobody"], threads=1))
 
 
-def test_a_missing_peer_is_recorded_and_trilens_must_not_be_missing(
+def test_a_missing_peer_is_recorded_but_a_failure_of_trilens_is_fatal(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     recorded: list[tuple[str, str, str]] = []

@@ -1,4 +1,4 @@
-"""Environments of peers: real ones, of nothing but what this machine has."""
+"""Environments of peers: real virtual environments without network access."""
 
 import subprocess
 from pathlib import Path
@@ -9,7 +9,7 @@ from benchmarks.peers import environments
 from benchmarks.peers.environments import PeerMissing, java_home, python_of
 
 
-def test_an_environment_is_made_once_and_again_when_its_requirements_change(tmp_path: Path) -> None:
+def test_an_environment_is_recreated_when_its_requirements_change(tmp_path: Path) -> None:
     (tmp_path / "peer.txt").write_text("# nothing\n", encoding="utf-8")
     python = python_of("peer", tmp_path, tmp_path / "made")
     assert subprocess.run([str(python), "-c", "import sys; assert sys.prefix != sys.base_prefix"], check=True).returncode == 0
@@ -22,14 +22,14 @@ def test_an_environment_is_made_once_and_again_when_its_requirements_change(tmp_
     assert not mark.exists()
 
 
-def test_a_peer_that_cannot_be_installed_says_why_and_does_not_count_as_installed(tmp_path: Path) -> None:
+def test_a_failed_installation_is_reported_and_not_cached(tmp_path: Path) -> None:
     (tmp_path / "peer.txt").write_text("# pip: --no-index\nno-such-peer==1.0\n", encoding="utf-8")
     with pytest.raises(PeerMissing, match=r"could not be installed: .*no-such-peer==1\.0"):
         python_of("peer", tmp_path, tmp_path / "made")
     assert not (tmp_path / "made" / "peer" / "installed.txt").exists()
 
 
-def test_java_is_found_by_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_java_is_selected_by_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for version in (17, 25):
         java = tmp_path / f"java-{version}" / "bin" / "java"
         java.parent.mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""The quality chapter on a small judged collection, with the bundled model, as a user runs it."""
+"""The quality chapter on a small judged collection with the bundled model, run as a command."""
 
 import json
 import subprocess
@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from benchmarks.judged import TUNED
 from benchmarks.record import ROOT
-from benchmarks.tables.quality import TUNED
 
-NAME = "cacm"  # one of the collections that are averaged and compared
+NAME = "cacm"  # one of the averaged collections
 ANIMALS = {
     "cat": "The cat sleeps on the warm roof and hunts mice at night.",
     "dog": "A dog guards the farm and barks at strangers.",
@@ -40,7 +40,7 @@ def run(data: Path, *systems: str) -> tuple[subprocess.CompletedProcess[str], li
     folder = data.parent
     command = [sys.executable, "-m", "benchmarks.quality", "--data", str(data), "--sets", NAME, "--systems", *systems]
     environment = {"TRILENS_RESULTS": str(folder / "results"), "PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT / "src")}
-    environment["GIT_DIR"] = str(folder)  # no commit: one who edits files meanwhile would make it another
+    environment["GIT_DIR"] = str(folder)  # no commit, so that edits during the test do not change it
     done = subprocess.run(
         [*command, "--cache", str(folder / "cache")], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
     )
@@ -48,15 +48,15 @@ def run(data: Path, *systems: str) -> tuple[subprocess.CompletedProcess[str], li
     return done, [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
 
 
-def test_lenses_are_measured_from_one_encoding_and_a_second_run_repeats_nothing(data: Path) -> None:
+def test_lenses_share_one_encoding_and_a_second_run_repeats_nothing(data: Path) -> None:
     done, rows = run(data, "bm25", "dense")
     assert done.returncode == 0, done.stderr
     assert [(row["system"], row["nDCG@10"], row["R@100"]) for row in rows] == [("bm25", 1.0, 1.0), ("dense", 1.0, 1.0)]
     assert {row["model"] for row in rows} == {next((data.parent / "cache").iterdir()).name}
-    made = {path: path.stat().st_mtime_ns for path in (data.parent / "cache").rglob("segments/*")}
+    segments = {path: path.stat().st_mtime_ns for path in (data.parent / "cache").rglob("segments/*")}
     _, again = run(data, "bm25", "dense", "rrf of bm25 and dense")
     assert [row["system"] for row in again] == ["bm25", "dense", "rrf of bm25 and dense"]
-    assert made == {path: path.stat().st_mtime_ns for path in (data.parent / "cache").rglob("segments/*")}
+    assert segments == {path: path.stat().st_mtime_ns for path in (data.parent / "cache").rglob("segments/*")}
     lines = (data.parent / "results" / "significance.jsonl").read_text(encoding="utf-8").splitlines()
     compared = [json.loads(line) for line in lines]
     assert [(row["baseline"], row["difference"], row["p_value"]) for row in compared] == [("bm25", 0, 1), ("dense", 0, 1)]

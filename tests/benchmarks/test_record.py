@@ -1,4 +1,4 @@
-"""Rows of results, written by a real process into a folder of its own."""
+"""Recorded rows, written by a real process into a temporary folder."""
 
 import json
 import subprocess
@@ -19,7 +19,7 @@ assert list(rows("never run")) == []
 """
 
 
-def test_a_row_says_commit_machine_threads_seed_data_and_repeats(tmp_path: Path) -> None:
+def test_a_row_has_commit_machine_threads_seed_data_and_repeats(tmp_path: Path) -> None:
     environment = {"TRILENS_RESULTS": str(tmp_path / "to"), "PATH": "/usr/bin:/bin"}
     subprocess.run([sys.executable, "-c", SCRIPT], cwd=ROOT, env=environment, check=True, capture_output=True)
     first = json.loads((tmp_path / "to" / "c.jsonl").read_text(encoding="utf-8").splitlines()[0])
@@ -27,7 +27,7 @@ def test_a_row_says_commit_machine_threads_seed_data_and_repeats(tmp_path: Path)
     assert (first["threads"], first["seed"], first["data"], first["repeats"]) == (2, None, "d", 3)
 
 
-def test_the_hash_tells_data_apart_and_the_spread_is_by_hand(tmp_path: Path) -> None:
+def test_hashes_differ_by_data_and_the_spread_is_by_hand(tmp_path: Path) -> None:
     for name, content in (("a", "x"), ("b", "y")):
         (tmp_path / name).write_text(content, encoding="utf-8")
     assert file_hash(tmp_path / "a") != file_hash(tmp_path / "b")

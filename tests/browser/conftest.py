@@ -10,7 +10,7 @@ pytest.importorskip("playwright.sync_api", reason="the tests of the page need pl
 
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
-from ..serve.http.running import Running, make_collection, running
+from ..http.running import Running, make_collection, running
 
 ARTIFACTS = Path(__file__).parents[2] / "artifacts"
 PATIENCE_MS = 30_000  # only a failure takes so long

@@ -11,7 +11,7 @@ pytest.importorskip("playwright.sync_api", reason="the tests of the page need pl
 
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
-from ..serve.http.running import WRITE_KEY, Running, make_collection, running
+from ..http.running import WRITE_KEY, Running, make_collection, running
 from .conftest import ARTIFACTS
 
 QUESTION = "remove a folder and everything inside it"

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Browser
 
 from trilens.evaluate.comparison import compare
-from trilens.evaluate.examples import Finder
+from trilens.evaluate.examples import ExampleFinder
 from trilens.evaluate.report import comparison_page
 
 NAMES = ["bm25", "dense", "multi:method=xtr,probes=64,candidates=1000,margin=0.25"]
@@ -20,7 +20,7 @@ def report(tmp_path: Path) -> Path:
     runs = {name: {f"q{n}": {f"d{m}": float(random.normal()) for m in range(9)} for n in range(30)} for name in NAMES}
     qrels = {f"q{n}": {f"d{n % 9}": 1} for n in range(30)}
     comparison = compare(runs, qrels, ["nDCG@10", "AP"])
-    examples = Finder(comparison, runs, qrels, {"q1": "word " * 40 + "w" * 300}).largest_differences(30)
+    examples = ExampleFinder(comparison, runs, qrels, {"q1": "word " * 40 + "w" * 300}).largest_differences(30)
     file = tmp_path / "report.html"
     file.write_text(comparison_page(comparison, examples, "Comparison"), encoding="utf-8")
     return file

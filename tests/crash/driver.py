@@ -19,7 +19,7 @@ from trilens.collection import Collection
 from trilens.store import folders, writer
 from trilens.store.catalog import Catalog
 
-from ..store import tiny
+from ..store.tiny import LENSES, TinyEncoder
 from .history import PASSAGES, History, apply, make_segments_small
 
 SECONDS_TO_LIVE = 60
@@ -32,7 +32,7 @@ def say(line: str) -> None:
 
 
 def die() -> None:
-    """As if somebody pulled the plug at exactly this point."""
+    """SIGKILL this process here and now."""
     os.kill(os.getpid(), signal.SIGKILL)
     time.sleep(SECONDS_TO_LIVE)
 
@@ -88,7 +88,7 @@ def half_a_removal(folder: Path, **_: Any) -> None:
 
 
 def in_finish(owner: Any, name: str, replaced: Callable[..., None]) -> None:
-    """Replace this call, but only while a writer commits and removes what is no longer named."""
+    """Replace this call, but only while a writer commits and removes unreferenced folders."""
     finish = writer.Writer._finish
 
     def finishing(self: writer.Writer, **named: bool) -> None:
@@ -100,13 +100,13 @@ def in_finish(owner: Any, name: str, replaced: Callable[..., None]) -> None:
 
 def while_retraining(owner: Any, name: str, condition: Condition) -> None:
     """Die instead of making this call, but only while everything is encoded again."""
-    encode_again = writer.Writer._encode_again
+    reencode = writer.Writer._reencode
 
     def encoding(self: writer.Writer) -> None:
         before(owner, name, condition)
-        encode_again(self)
+        reencode(self)
 
-    setattr(writer.Writer, "_encode_again", encoding)  # noqa: B010  mypy forbids the plain form
+    setattr(writer.Writer, "_reencode", encoding)  # noqa: B010  mypy forbids the plain form
 
 
 # Each point, whether the commit has happened when the process dies there, and how to die there.
@@ -135,7 +135,7 @@ SHARING_POINTS: dict[str, tuple[bool, Callable[[], None]]] = {
     "before a shared part": (False, lambda: before(writer, "write_shared", calls(2))),
     "shared part with a name": (False, lambda: before(Catalog, "add_shared")),
     "shared part in the transaction": (False, lambda: after(Catalog, "add_shared")),
-    "shared parts of a sample": (False, lambda: while_retraining(Catalog, "every", calls(1))),
+    "shared parts of a sample": (False, lambda: while_retraining(Catalog, "all_documents", calls(1))),
 }
 
 CREATION_POINTS: dict[str, Callable[[], None]] = {
@@ -144,10 +144,10 @@ CREATION_POINTS: dict[str, Callable[[], None]] = {
 }
 
 
-def write(root: Path, seed: int, first: int, last: int) -> None:
-    """Take the collection from state `first` to state `last`."""
+def write(root: Path, seed: int, first: int, last: int, tiny: bool) -> None:
+    """Take the collection from state `first` to state `last`, with the tiny encoder or its own model."""
     history = History(seed)
-    collection = Collection.open(root, threads=1)
+    collection = Collection.open(root, threads=1, encoder=TinyEncoder() if tiny else None)
     for number in range(first, last):
         apply(collection, history.step(number))
         say(f"commit {number + 1}")
@@ -156,7 +156,6 @@ def write(root: Path, seed: int, first: int, last: int) -> None:
 
 def serve() -> None:
     """Fork a writer for each order."""
-    tiny.install()
     make_segments_small()
     warm_up()
     say("ready")
@@ -172,7 +171,7 @@ def serve() -> None:
             else:
                 if point:
                     (POINTS | SHARING_POINTS)[point][1]()
-                write(Path(order["root"]), order["seed"], order["first"], order["last"])
+                write(Path(order["root"]), order["seed"], order["first"], order["last"], order["tiny"])
             os._exit(0)
         say(f"pid {child}")
         _, status = os.waitpid(child, 0)
@@ -182,9 +181,9 @@ def serve() -> None:
 def warm_up() -> None:
     """Compile the kernels and import what is imported late."""
     root = Path(mkdtemp())
-    Collection.create(root / "warm", lenses=tiny.LENSES, model=tiny.make_model(root), passages=PASSAGES).close()
+    Collection.create(root / "warm", lenses=LENSES, encoder=TinyEncoder(), passages=PASSAGES).close()
     history = History(0)
-    with Collection.open(root / "warm") as collection:
+    with Collection.open(root / "warm", encoder=TinyEncoder()) as collection:
         for number in range(4):
             apply(collection, history.step(number))
         collection.optimize(retrain=True)

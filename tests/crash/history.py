@@ -1,4 +1,4 @@
-"""What the writing process does, as a pure function of (seed, step), so that the test knows every state in advance."""
+"""The changes that writers make, as a pure function of (seed, step), so that tests know every state in advance."""
 
 from dataclasses import dataclass
 from random import Random
@@ -7,7 +7,7 @@ from trilens.collection import Collection
 from trilens.store import merge, writer
 from trilens.text.document import Document
 
-COMMON = "harbour"  # stands in every document, so that one search finds them all
+COMMON = "harbour"  # occurs in every document, so that one search finds them all
 WORDS = ["amber", "basalt", "cedar", "delta", "ember", "fjord", "garnet", "heath", "islet", "juniper", "kelp", "lagoon"]
 IDS = [f"d{number}" for number in range(24)]
 PASSAGES = {"words": 12, "overlap": 3}
@@ -24,7 +24,7 @@ class Step:
     upserts: list[Document]
     adds: list[Document]
     optimize: bool
-    retrain: bool  # in that case
+    retrain: bool  # only with optimize
 
 
 class History:
@@ -45,7 +45,7 @@ class History:
         return self._states[number]
 
     def step(self, number: int) -> Step:
-        """What leads to the next state."""
+        """The step to the next state."""
         self.state(number + 1)
         return self._steps[number]
 

@@ -1,4 +1,4 @@
-"""SIGKILL at any moment: the collection is as after a whole commit, and writing goes on at once."""
+"""After SIGKILL at any moment, the collection is in the state of a whole commit and can be written at once."""
 
 import json
 import os
@@ -15,16 +15,15 @@ import pytest
 
 from trilens.collection import Collection
 from trilens.errors import CollectionMissing
-from trilens.store import lenses, merge, writer
-from trilens.store.config import DEFAULT_MODEL
+from trilens.store import merge, writer
 
-from ..store import tiny
+from ..store.tiny import LENSES, TinyEncoder, real_lenses
 from .driver import CREATION_POINTS, POINTS, SHARING_POINTS
 from .history import COMMON, IDS, PASSAGES, WORDS, History, apply
 
 FOREVER = 10_000
 KILLED = -signal.SIGKILL
-REAL = tiny.real_lenses()
+REAL = real_lenses()
 
 
 class Driver:
@@ -82,7 +81,6 @@ def small_segments(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writer, "BUFFER_PASSAGES", 6)
     monkeypatch.setattr(merge, "FANOUT", 3)
     monkeypatch.setattr(merge, "SMALLEST", 8)
-    monkeypatch.setattr(lenses, "OnnxEncoder", tiny.encoder_of)
 
 
 def require_state(collection: Collection, history: History, number: int) -> None:
@@ -101,15 +99,15 @@ def require_state(collection: Collection, history: History, number: int) -> None
 
 
 def require_swept(collection: Collection) -> None:
-    """No folder is left that the catalog does not name."""
+    """Only folders that the catalog names are left."""
     snapshot = collection.snapshot
     named = {segment.record.id for segment in snapshot.segments} | {part.record.id for part in snapshot.shared.every}
     assert {path.name for path in (collection.path / "segments").iterdir()} == named
 
 
-def go_on(root: Path, history: History, commits: set[int]) -> int:
+def go_on(root: Path, history: History, commits: set[int], encoder: TinyEncoder | None = None) -> int:
     """Verify what a dead writer left, then write the next step; returns the number of commits there are now."""
-    with Collection.open(root, threads=1) as collection:
+    with Collection.open(root, threads=1, encoder=encoder) as collection:
         number = collection.snapshot.commit
         assert number in commits
         require_state(collection, history, number)
@@ -119,14 +117,16 @@ def go_on(root: Path, history: History, commits: set[int]) -> int:
     return number + 1
 
 
-def kill_again_and_again(driver: Driver, root: Path, seed: int, kills: int, **options: Any) -> None:
+def kill_again_and_again(
+    driver: Driver, root: Path, seed: int, kills: int, lenses: list[str], encoder: TinyEncoder | None = None
+) -> None:
     """Kill writers of one collection at moments spread over everything that they do."""
     random = Random(seed)
     history = History(seed)
-    Collection.create(root, passages=PASSAGES, **options).close()
+    Collection.create(root, passages=PASSAGES, lenses=lenses, encoder=encoder).close()
     number, seconds_per_commit = 0, 0.1
     for _ in range(kills):
-        pid = driver.order(root=str(root), seed=seed, first=number, last=FOREVER, point=None)
+        pid = driver.order(root=str(root), seed=seed, first=number, last=FOREVER, point=None, tiny=encoder is not None)
         started = time.monotonic()
         wanted = random.randint(0, 3)
         for commit in range(number + 1, number + 1 + wanted):
@@ -138,7 +138,7 @@ def kill_again_and_again(driver: Driver, root: Path, seed: int, kills: int, **op
         os.kill(pid, signal.SIGKILL)
         number, code = driver.until_dead(number)
         assert code == KILLED
-        number = go_on(root, history, {number, number + 1})
+        number = go_on(root, history, {number, number + 1}, encoder)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -148,38 +148,36 @@ def test_kill_at_any_moment(driver: Driver, folder: Path, seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(50, 53))
 def test_kill_at_any_moment_with_tiny_vectors(driver: Driver, folder: Path, seed: int) -> None:
-    model = tiny.make_model(folder)
-    kill_again_and_again(driver, folder / "c", seed, kills=8, lenses=tiny.LENSES, model=model)
+    kill_again_and_again(driver, folder / "c", seed, kills=8, lenses=LENSES, encoder=TinyEncoder())
 
 
 @pytest.mark.skipif("dense" not in REAL, reason="the bundled model is not there")
 def test_kill_at_any_moment_with_vectors(driver: Driver, folder: Path) -> None:
-    kill_again_and_again(driver, folder / "c", seed=100, kills=3, lenses=REAL, model=DEFAULT_MODEL)
+    kill_again_and_again(driver, folder / "c", seed=100, kills=3, lenses=REAL)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("seed", range(1000, 1020))
 def test_many_kills(driver: Driver, tmp_path: Path, seed: int) -> None:
-    lenses, model = [(REAL, DEFAULT_MODEL), (tiny.LENSES, tiny.make_model(tmp_path)), (["bm25"], "")][min(seed % 5, 2)]
-    kill_again_and_again(driver, tmp_path / "c", seed, kills=10, lenses=lenses, model=model)
+    lenses, encoder = [(REAL, None), (LENSES, TinyEncoder()), (["bm25"], None)][min(seed % 5, 2)]
+    kill_again_and_again(driver, tmp_path / "c", seed, kills=10, lenses=lenses, encoder=encoder)
 
 
 @pytest.mark.parametrize(
     ("lenses", "point"),
-    [(lenses, point) for lenses in (["bm25"], tiny.LENSES) for point in POINTS]
-    + [(tiny.LENSES, point) for point in SHARING_POINTS],
+    [(lenses, point) for lenses in (["bm25"], LENSES) for point in POINTS] + [(LENSES, point) for point in SHARING_POINTS],
 )
 def test_kill_at_a_point(driver: Driver, folder: Path, lenses: list[str], point: str) -> None:
     history = History(7)
     root = folder / "c"
-    with Collection.create(root, lenses=lenses, model=tiny.make_model(folder), passages=PASSAGES) as collection:
+    with Collection.create(root, lenses=lenses, encoder=TinyEncoder(), passages=PASSAGES) as collection:
         for number in range(3):
             apply(collection, history.step(number))
-    driver.order(root=str(root), seed=7, first=3, last=40, point=point)
+    driver.order(root=str(root), seed=7, first=3, last=40, point=point, tiny=True)
     number, code = driver.until_dead(3)
     assert code == KILLED, "the writer never came to this point"
     happened, _ = (POINTS | SHARING_POINTS)[point]
-    go_on(root, history, {number + happened})
+    go_on(root, history, {number + happened}, TinyEncoder())
 
 
 @pytest.mark.parametrize("point", CREATION_POINTS)

@@ -9,10 +9,15 @@ import pytest
 from numpy.typing import NDArray
 
 from trilens.encode.encoder import Encoded, Encoder
+from trilens.encode.folder import Head
 from trilens.encode.models import bundled_models
 from trilens.encode.onnx import BATCH_TOKENS, OnnxEncoder, batches_by_length, run_ahead
-from trilens.encode.window import Batch
+from trilens.encode.window import BatchPositions
 from trilens.errors import BadInput, BadModel
+from trilens.represent import Multi
+
+from ..bundled import with_multi
+from .echo_model import ID, echo_model
 
 NAME, BUNDLED = next(iter(bundled_models().items()))
 TEXTS = [
@@ -35,6 +40,11 @@ def encoder() -> OnnxEncoder:
 def vectors(encoded: Encoded) -> NDArray[np.float32]:
     assert encoded.dense is not None
     return encoded.dense.vectors
+
+
+def token_vectors(encoded: Encoded) -> Multi:
+    assert encoded.multi is not None
+    return encoded.multi
 
 
 def edited(target: Path, **changes: object) -> Path:
@@ -109,7 +119,7 @@ def test_batches_behind_one_that_fails_are_not_begun() -> None:
     begun: list[int] = []
     seen = threading.Event()
 
-    def work(batch: Batch) -> int:
+    def work(batch: BatchPositions) -> int:
         begun.append(len(batch))
         if len(batch) == 2:
             raise BadInput("no")
@@ -201,3 +211,99 @@ def test_batches_cover_all_texts_once_within_the_budget() -> None:
     assert list(batches_by_length([], 16, 9)) == []
     assert [batch.tolist() for batch in batches_by_length([0, 0, 0], 16, 2)] == [[0, 1], [2]]
     assert [batch.tolist() for batch in batches_by_length([1, 1], 16, 0)] == [[0], [1]]
+
+
+def test_heads_are_chosen_among_those_of_the_folder(tmp_path: Path) -> None:
+    assert OnnxEncoder(BUNDLED).heads == ("dense", "multi", "sparse", "lexical")
+    assert OnnxEncoder(BUNDLED, heads=["multi", "dense"]).heads == ("dense", "multi")
+    folder = edited(tmp_path / "dense", heads=["dense"], multi=None, sparse=None, lexical=None)
+    with pytest.raises(BadModel, match=r"has the heads \['dense'\], not \['multi'\]; choose"):
+        OnnxEncoder(folder, heads=["dense", "multi"])
+    assert OnnxEncoder(folder, threads=1).encode_docs(["a"]).multi is None
+
+
+@pytest.mark.parametrize("heads", [[], "dense"])
+def test_heads_must_be_a_list_of_some(heads: list[Head]) -> None:
+    with pytest.raises(BadInput, match=r"expected a list of some of \['dense', 'multi', 'sparse', 'lexical'\]"):
+        OnnxEncoder(BUNDLED, heads=heads)
+    with pytest.raises(BadInput, match=r"expected a list of some of \['multi'\]"):
+        OnnxEncoder(BUNDLED, heads=["multi"]).encode_queries(["a"], heads)
+
+
+def test_a_call_may_ask_for_fewer_heads(tmp_path: Path) -> None:
+    marked = {"query_tokens": 6, "mask_token": "[MASK]", "query_marker": "[Q]", "doc_marker": "[D]"}
+    encoder = OnnxEncoder(echo_model(tmp_path / "echo", multi=marked))
+    assert token_vectors(encoder.encode_queries(["red"], ["multi"])).vectors[:, 1].tolist() == [1, 1, 1, 1, 0, 0]
+    found = encoder.encode_docs(["red"], heads=["dense"])
+    assert found.multi is None
+    assert vectors(found).tolist() == [[ID["[CLS]"] + ID["[D]"] + ID["red"] + ID["[SEP]"], 4]]
+    with pytest.raises(BadModel, match=r"has the heads \['dense', 'multi'\], not \['sparse'\]"):
+        encoder.encode_queries(["red"], ["sparse"])
+
+
+def test_queries_are_weighted_and_documents_are_not(tmp_path: Path) -> None:
+    encoder = OnnxEncoder(echo_model(tmp_path / "echo", multi={"weighted": True}))
+    ids = [ID[word] for word in ("[CLS]", "red", "fox", "[SEP]")]
+    for heads in (None, ["multi"]):
+        queries = token_vectors(encoder.encode_queries(["red fox", "red"], heads))  # type: ignore[arg-type]
+        assert queries.vectors[:4].tolist() == [[place * id_, place] for place, id_ in enumerate(ids, 1)]
+        assert queries.vectors[4:, 1].tolist() == [1, 2, 3]
+        docs = token_vectors(encoder.encode_docs(["red fox"], heads=heads))  # type: ignore[arg-type]
+        assert docs.vectors.tolist() == [[id_, 1] for id_ in ids]
+    assert vectors(encoder.encode_queries(["red fox"])).tolist() == [[sum(ids), 4]]
+
+
+def test_a_graph_without_the_weights_of_a_weighted_head_is_refused(tmp_path: Path) -> None:
+    folder = echo_model(tmp_path / "wrong", multi={"weighted": True})
+    graph = folder / "model.onnx"
+    graph.write_bytes(graph.read_bytes().replace(b"multi_weights", b"other_weights"))
+    with pytest.raises(BadModel, match=r"expected \['multi_weights'\] as well"):
+        OnnxEncoder(folder, threads=1).encode_docs(["a"])
+
+
+def test_a_model_of_token_vectors_alone(tmp_path: Path) -> None:
+    encoder = OnnxEncoder(echo_model(tmp_path / "echo", heads=["multi"]))
+    found = encoder.encode_docs(["red"])
+    assert found.dense is None
+    assert len(token_vectors(found).tokens) == 3
+
+
+def test_dimensions_must_be_those_of_the_graph(tmp_path: Path) -> None:
+    folder = with_multi(tmp_path / "wrong", dim=64)
+    with pytest.raises(BadModel, match=r"model.int8.onnx gives multi 128 dimensions; expected 64"):
+        OnnxEncoder(folder, threads=1).encode_docs(["a"])
+
+
+def test_an_unknown_marker_is_refused_at_the_first_text(tmp_path: Path) -> None:
+    encoder = OnnxEncoder(with_multi(tmp_path / "wrong", query_marker="[unused5000]"), threads=1)
+    with pytest.raises(BadModel, match=r"no token '\[unused5000\]', which multi.query_marker names"):
+        encoder.encode_docs(["a"])
+
+
+def test_a_damaged_head_is_named_when_it_is_asked_for(tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(BUNDLED, tmp_path / "damaged"))
+    (folder / "sparse.onnx").write_bytes((folder / "sparse.onnx").read_bytes()[:5000])
+    encoder = OnnxEncoder(folder, threads=1)
+    assert encoder.encode_queries(["text"], ["dense"]).dense is not None
+    with pytest.raises(BadModel, match=r"sparse\.onnx cannot be opened"):
+        encoder.encode_queries(["text"])
+
+
+def test_a_folder_may_be_reached_by_a_link(tmp_path: Path) -> None:
+    """The sparse head reads its word embeddings from the file beside it, wherever the folder is."""
+    (tmp_path / "link").symlink_to(BUNDLED)
+    folders = (tmp_path / "link", BUNDLED)
+    linked, direct = (
+        OnnxEncoder(folder, threads=1, heads=["sparse", "lexical"]).encode_queries(TEXTS[:1]) for folder in folders
+    )
+    for name in ("sparse", "lexical", "bag"):
+        for array in ("indptr", "terms", "weights", "dim"):
+            np.testing.assert_array_equal(getattr(getattr(linked, name), array), getattr(getattr(direct, name), array))
+
+
+def test_a_graph_without_states_is_refused(tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(BUNDLED, tmp_path / "stateless"))
+    weights = (folder / "model.int8.onnx").read_bytes()
+    (folder / "model.int8.onnx").write_bytes(weights.replace(b"\x06states", b"\x06stated"))
+    with pytest.raises(BadModel, match=r"model\.int8\.onnx has the outputs .*; expected \['states'\] as well"):
+        OnnxEncoder(folder, threads=1).encode_queries(["text"], ["dense"])

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from trilens.encode.folder import ModelFolder
-from trilens.encode.reading import Reading, Rows, Side
+from trilens.encode.reading import ModelInputs, Reading, Side
 from trilens.encode.tokens import Tokens
 from trilens.errors import BadModel
 
@@ -24,23 +24,23 @@ def reading(folder: Path, side: Side, *, fill: bool = True, special: bool = True
     return Reading(Tokens(model.tokenizer), model.config, side, fill)
 
 
-def words(rows: Rows) -> list[str]:
-    return [" ".join(WORDS[id_] for id_ in row) for row in rows.ids]
+def words(inputs: ModelInputs) -> list[str]:
+    return [" ".join(WORDS[id_] for id_ in row) for row in inputs.ids]
 
 
 def kept_words(how: Reading, texts: list[str]) -> list[str]:
     kept = how.kept(how.read(texts))
     shown = [WORDS[id_] for id_ in kept.tokens]
-    for at in range(len(texts)):
-        assert kept.row(at).sum() == kept.offsets[at + 1] - kept.offsets[at]
-    return [" ".join(shown[kept.offsets[at] : kept.offsets[at + 1]]) for at in range(len(texts))]
+    for text in range(len(texts)):
+        assert kept.row(text).sum() == kept.offsets[text + 1] - kept.offsets[text]
+    return [" ".join(shown[kept.offsets[text] : kept.offsets[text + 1]]) for text in range(len(texts))]
 
 
 def test_a_plain_model_reads_special_tokens_and_words(tmp_path: Path) -> None:
-    rows = reading(tmp_path, "doc").read(["red fox, runs.", ""])
-    assert words(rows) == ["[CLS] red fox , runs . [SEP]", "[CLS] [SEP]"]
-    assert rows.own == rows.seen == [7, 2]
-    assert rows.truncated == 0
+    inputs = reading(tmp_path, "doc").read(["red fox, runs.", ""])
+    assert words(inputs) == ["[CLS] red fox , runs . [SEP]", "[CLS] [SEP]"]
+    assert inputs.lengths == inputs.attended == [7, 2]
+    assert inputs.truncated == 0
 
 
 def test_the_marker_follows_the_opening_token(tmp_path: Path) -> None:
@@ -56,24 +56,24 @@ def test_without_special_tokens_the_marker_comes_first(tmp_path: Path) -> None:
 
 
 def test_short_queries_are_filled_and_long_ones_kept(tmp_path: Path) -> None:
-    rows = reading(tmp_path, "query", multi=COLBERT).read(["red", "red fox runs home", "red " * 5, "fox " * 6, "fox " * 10])
-    assert words(rows) == [
+    inputs = reading(tmp_path, "query", multi=COLBERT).read(["red", "red fox runs home", "red " * 5, "fox " * 6, "fox " * 10])
+    assert words(inputs) == [
         "[CLS] [Q] red [SEP] [MASK] [MASK] [MASK] [MASK]",
         "[CLS] [Q] red fox runs home [SEP] [MASK]",
         "[CLS] [Q] red red red red red [SEP]",
         "[CLS] [Q] fox fox fox fox fox fox [SEP]",  # longer than query_tokens, shorter than max_query_tokens
         "[CLS] [Q] fox fox fox fox fox fox fox fox fox [SEP]",
     ]
-    assert rows.own == rows.seen == [4, 7, 8, 9, 12]
-    assert rows.truncated == 1
+    assert inputs.lengths == inputs.attended == [4, 7, 8, 9, 12]
+    assert inputs.truncated == 1
 
 
 def test_filling_can_be_attended_to(tmp_path: Path) -> None:
     attended = {**COLBERT, "attend_to_mask": True}
-    rows = reading(tmp_path / "a", "query", multi=attended).read(["red", "fox " * 7])
-    assert (rows.own, rows.seen) == ([4, 10], [8, 10])
+    inputs = reading(tmp_path / "a", "query", multi=attended).read(["red", "fox " * 7])
+    assert (inputs.lengths, inputs.attended) == ([4, 10], [8, 10])
     # It changes what the other tokens become, so it is there for every head.
-    assert reading(tmp_path / "b", "query", fill=False, multi=attended).read(["red"]).seen == [8]
+    assert reading(tmp_path / "b", "query", fill=False, multi=attended).read(["red"]).attended == [8]
 
 
 def test_documents_are_not_filled(tmp_path: Path) -> None:
@@ -82,9 +82,9 @@ def test_documents_are_not_filled(tmp_path: Path) -> None:
 
 def test_lengths_count_special_tokens_and_markers(tmp_path: Path) -> None:
     how = reading(tmp_path, "doc", max_doc_tokens=6, multi=COLBERT)
-    rows = how.read(["red fox runs", "red fox runs home"])
-    assert words(rows) == ["[CLS] [D] red fox runs [SEP]"] * 2
-    assert rows.truncated == 1
+    inputs = how.read(["red fox runs", "red fox runs home"])
+    assert words(inputs) == ["[CLS] [D] red fox runs [SEP]"] * 2
+    assert inputs.truncated == 1
 
 
 def test_prefixes_come_after_the_marker(tmp_path: Path) -> None:
@@ -120,8 +120,8 @@ def test_which_tokens_get_a_vector(tmp_path: Path, side: Side, changes: dict[str
 def test_special_tokens_that_stand_in_the_text_are_kept(tmp_path: Path) -> None:
     """Only their places make tokens special: a query may well be about [SEP]."""
     how = reading(tmp_path, "doc", multi={"skip_special": True})
-    rows = Rows(ids=[[1, 10, 2, 11, 2]], own=[5], seen=[5], truncated=0)
-    assert how.kept(rows).row(0).tolist() == [False, True, True, True, False]
+    inputs = ModelInputs(ids=[[1, 10, 2, 11, 2]], lengths=[5], attended=[5], truncated=0)
+    assert how.kept(inputs).row(0).tolist() == [False, True, True, True, False]
 
 
 def test_a_text_may_keep_no_token(tmp_path: Path) -> None:

@@ -1,16 +1,18 @@
-"""The modes of `sparse`, `lexical` and `bag` on a model whose arithmetic can be followed by hand."""
+"""`sparse`, `lexical` and `bag`: of the echo model by hand, and of the bundled model."""
 
 from math import exp
 from pathlib import Path
 
 import numpy as np
 import pytest
+from tokenizers import Tokenizer
 
 from trilens.encode import onnx
+from trilens.encode.encoder import Encoded
 from trilens.encode.folder import ModelFolder
 from trilens.encode.models import bundled_models
 from trilens.encode.onnx import OnnxEncoder
-from trilens.encode.terms import SparseMode, Terms
+from trilens.encode.terms import SparseMode, TermSpace
 from trilens.encode.tokens import Tokens
 from trilens.errors import BadInput, BadModel
 from trilens.represent import Sparse
@@ -18,6 +20,16 @@ from trilens.represent import Sparse
 from .echo_model import ID, SHIFT, WORDS, echo_model
 
 HEADS = ["dense", "multi", "sparse", "lexical"]
+BUNDLED = next(iter(bundled_models().values()))
+TEXTS = [
+    "The cat sat on the mat.",
+    "",
+    "Boundary layers on a flat plate at supersonic speed, " * 3,
+    "naïve café — Ωmega 数据 🙂",
+    "?!",
+    "How do I copy a file in Python?",
+    "aspirin lowers the risk of a heart attack " * 6,
+]
 
 
 def echo(folder: Path, mode: SparseMode | None = None, *, special: bool = True, **changes: object) -> OnnxEncoder:
@@ -132,7 +144,7 @@ def test_repeated_tokens_raise_a_lexical_weight(tmp_path: Path) -> None:
 
 def test_ids_below_the_shift_are_no_terms(tmp_path: Path) -> None:
     encoder = echo(tmp_path, sparse={"shift": ID["fox"], "dim": len(WORDS) - ID["fox"]}, heads=["dense", "sparse"])
-    with pytest.raises(BadModel, match=r"sparse.onnx gives sparse 9 dimensions; its configuration says 5"):
+    with pytest.raises(BadModel, match=r"sparse.onnx gives sparse 9 dimensions; expected 5"):
         encoder.encode_docs(["red fox"])
     assert encoder.term_texts([0, 1]) == ["fox", "runs"]
 
@@ -187,7 +199,7 @@ def test_words_of_terms(tmp_path: Path) -> None:
             encoder.term_texts([0, wrong])
 
 
-@pytest.mark.parametrize(("top", "own", "told"), [(-1, True, "top is -1"), (0, False, "no weight would be kept")])
+@pytest.mark.parametrize(("top", "own", "told"), [(-1, True, "top is -1"), (0, False, "which keeps no weights")])
 def test_modes_that_make_no_sense(top: int, own: bool, told: str) -> None:
     with pytest.raises(BadInput, match=told):
         SparseMode(top, own)
@@ -196,7 +208,7 @@ def test_modes_that_make_no_sense(top: int, own: bool, told: str) -> None:
 @pytest.mark.parametrize("wrong", [np.nan, np.inf])
 def test_weights_that_are_not_finite_are_refused(tmp_path: Path, wrong: float) -> None:
     folder = ModelFolder.open(echo_model(tmp_path / "echo", heads=HEADS))
-    terms = Terms(Tokens(folder.tokenizer), folder.config)
+    terms = TermSpace(Tokens(folder.tokenizer), folder.config)
     bag = Sparse(np.zeros(2, np.int64), np.empty(0, np.int32), np.empty(0, np.float32), 9)
     weights = np.zeros((1, 9), np.float32)
     weights[0, 4] = wrong
@@ -211,3 +223,96 @@ def test_a_head_of_another_vocabulary_is_refused(tmp_path: Path) -> None:
     ):
         with pytest.raises(BadModel, match=f"has 16 tokens, but the {head} head of echo is made for 15"):
             encoder.encode_docs(["red"])
+
+
+@pytest.fixture(scope="module")
+def encoder() -> OnnxEncoder:
+    return OnnxEncoder(BUNDLED, threads=1, heads=["sparse", "lexical"])
+
+
+def parts(encoded: Encoded) -> list[Sparse]:
+    assert encoded.sparse is not None and encoded.lexical is not None and encoded.bag is not None
+    return [encoded.sparse, encoded.lexical, encoded.bag]
+
+
+def assert_same(found: list[Sparse], expected: list[Sparse]) -> None:
+    """To the last bit: the bundled model computes in whole numbers."""
+    for one, other in zip(found, expected, strict=True):
+        for name in ("indptr", "terms", "weights", "dim"):
+            np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
+
+
+def test_own_words_rank_high(encoder: OnnxEncoder) -> None:
+    sparse, lexical, bag = parts(encoder.encode_docs(["The capital of France is Paris."]))
+    assert 768 <= len(sparse.terms) <= 768 + len(bag.terms)
+    words = encoder.term_texts(sparse.terms.tolist())
+    ranked = [words[at] for at in np.argsort(-sparse.weights)]
+    assert {"capital", "france", "paris"} <= set(ranked[:5])
+    assert "french" in ranked[:10]  # not in the text
+    assert {"the", "of", "is", "."} <= set(words)  # own words are there however low
+    weights = dict(zip(encoder.token_texts(lexical.terms.tolist()), lexical.weights.tolist(), strict=True))
+    assert min(weights["paris"], weights["capital"]) > max(weights.get(word, 0) for word in ("the", "of", "is", "."))
+
+
+def test_words_and_weights_stay_in_step(encoder: OnnxEncoder) -> None:
+    """Raw ids 999 to 1997 are the terms 0 to 998: adding the shift only to terms above it would lose these words."""
+    tokenizer = Tokenizer.from_file(str(BUNDLED / "tokenizer.json"))
+    low = list(range(2000))
+    assert encoder.term_texts(low) == [tokenizer.id_to_token(term + 999) for term in low]
+    everything = OnnxEncoder(BUNDLED, threads=1, heads=["sparse"], mode=SparseMode(None))
+    own = OnnxEncoder(BUNDLED, threads=1, heads=["sparse"], mode=SparseMode(0))
+    text = ["The a ! of 7 paris"]
+    whole, kept = everything.encode_docs(text).sparse, own.encode_docs(text).sparse
+    assert whole is not None and kept is not None
+    assert len(whole.terms) == whole.dim == 29_523
+    words = own.term_texts(kept.terms.tolist())
+    assert sorted(words) == sorted(["the", "a", "!", "of", "7", "paris"])
+    for word, weight in zip(words, kept.weights, strict=True):
+        assert weight == whole.weights[tokenizer.get_vocab()[word] - 999]
+
+
+def test_pieces_of_words_stay_marked(encoder: OnnxEncoder) -> None:
+    _, _, bag = parts(encoder.encode_docs(["aspirin"]))
+    assert set(encoder.term_texts(bag.terms.tolist())) == {"as", "##pi", "##rin"}
+
+
+def test_the_highest_weights_are_those_that_are_kept(encoder: OnnxEncoder) -> None:
+    everything = OnnxEncoder(BUNDLED, threads=1, heads=["sparse"], mode=SparseMode(None)).encode_docs(TEXTS).sparse
+    sparse, _, bag = parts(encoder.encode_docs(TEXTS))
+    assert everything is not None
+    for at in range(len(TEXTS)):
+        whole = everything.take(np.array([at]))
+        weights = np.zeros(29_523, np.float32)  # far below 0, elu(x) + 1 is 0 in 32 bits, and not kept
+        weights[whole.terms] = whole.weights
+        best = np.lexsort((np.arange(len(weights)), -weights))[:768]
+        own = bag.take(np.array([at])).terms
+        expected = np.union1d(best, own[weights[own] > 0])
+        np.testing.assert_array_equal(sparse.take(np.array([at])).terms, expected)
+        np.testing.assert_array_equal(sparse.take(np.array([at])).weights, weights[expected])
+    assert (sparse.weights > 0).all()
+
+
+@pytest.mark.parametrize("side", ["docs", "queries"])
+def test_a_batch_equals_texts_one_by_one(encoder: OnnxEncoder, side: str) -> None:
+    encode = encoder.encode_docs if side == "docs" else encoder.encode_queries
+    together = parts(encode(TEXTS))
+    alone = [parts(encode([text])) for text in TEXTS]
+    assert_same(together, [Sparse.concat([one[at] for one in alone]) for at in range(3)])
+    order = np.arange(len(TEXTS))[::-1]
+    assert_same([part.take(order) for part in parts(encode([TEXTS[at] for at in order]))], together)
+
+
+def test_padding_changes_nothing(encoder: OnnxEncoder) -> None:
+    short = "How do I copy a file in Python?"
+    alone = parts(encoder.encode_docs([short]))
+    for count in (9, 17, 40, 63, 100, 250):
+        assert_same([part.take(np.array([0])) for part in parts(encoder.encode_docs([short, "word " * count]))], alone)
+
+
+def test_more_heads_and_threads_change_nothing(encoder: OnnxEncoder) -> None:
+    every = OnnxEncoder(BUNDLED, threads=2)
+    found = every.encode_docs(TEXTS)
+    assert_same(parts(found), parts(encoder.encode_docs(TEXTS)))
+    dense = OnnxEncoder(BUNDLED, threads=2, heads=["dense"]).encode_docs(TEXTS).dense
+    assert found.dense is not None and dense is not None
+    np.testing.assert_array_equal(found.dense.vectors, dense.vectors)

@@ -4,7 +4,7 @@ import pytest
 from tokenizers import Tokenizer, decoders, models
 
 from trilens.encode.models import bundled_models
-from trilens.encode.tokens import Tokens, head, is_punctuation
+from trilens.encode.tokens import Tokens, is_punctuation, leading_text
 from trilens.errors import BadInput, BadModel
 
 from .echo_model import ID, WORDS, write_tokenizer
@@ -33,9 +33,9 @@ def test_the_head_of_a_long_text_has_the_tokens_of_the_whole() -> None:
 
 
 def test_a_head_ends_at_a_space() -> None:
-    assert head("short", 10) == "short"
-    assert head("one two three", 9) == "one two"
-    assert head("unbroken", 3) == "unbroken"
+    assert leading_text("short", 10) == "short"
+    assert leading_text("one two three", 9) == "one two"
+    assert leading_text("unbroken", 3) == "unbroken"
 
 
 def test_special_tokens_around_a_text(tmp_path: Path) -> None:

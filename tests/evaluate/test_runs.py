@@ -1,4 +1,4 @@
-"""TREC runs in files: what is written, what is read, and what is refused with its line."""
+"""TREC run files: writing, reading, and errors with their line."""
 
 import gzip
 from pathlib import Path
@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from trilens.errors import BadInput
-from trilens.evaluate.runs import read_trec, strictly, write_trec
+from trilens.evaluate.runs import read_trec, strictly_decreasing, write_trec
 
 LINES = "q1 Q0 a 1 2.5 tag\nq1 Q0 b 2 -1e-3 tag\n\nq2\tQ0\ta\t1\t7\ttag\r\n"
 RUN = {"q1": {"a": 2.5, "b": -0.001}, "q2": {"a": 7.0}}
@@ -24,13 +24,13 @@ def test_a_compressed_run_is_read(tmp_path: Path) -> None:
     assert read_trec(tmp_path / "a.trec.gz") == RUN
 
 
-def test_what_is_written_is_read(tmp_path: Path) -> None:
+def test_writing_and_reading_round_trip(tmp_path: Path) -> None:
     write_trec(RUN, tmp_path / "a.trec", "tag")
     assert read_trec(tmp_path / "a.trec") == RUN
 
 
 @pytest.mark.parametrize(
-    ("line", "says"),
+    ("line", "message"),
     [
         ("q1 Q0 c 3 0.5", "a.trec:4: the line is 'q1 Q0 c 3 0.5', 5 columns; expected the six"),
         ("q1 Q0 a b 3 0.5 tag", "7 columns"),
@@ -40,17 +40,17 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
         ("q1 Q0 a 3 0.5 tag", "a.trec:4: query 'q1' has the document 'a' a second time"),
     ],
 )
-def test_a_bad_line_is_named(line: str, says: str, tmp_path: Path) -> None:
+def test_errors_name_the_line(line: str, message: str, tmp_path: Path) -> None:
     path = tmp_path / "a.trec"
     path.write_text(LINES.splitlines(keepends=True)[0] + "q1 Q0 b 2 1 tag\n\n" + line + "\n")
     with pytest.raises(BadInput) as error:
         read_trec(path)
-    assert says in str(error.value)
+    assert message in str(error.value)
 
 
-def test_files_that_are_no_runs(tmp_path: Path) -> None:
+def test_files_that_are_not_runs(tmp_path: Path) -> None:
     (tmp_path / "empty.trec").write_text("\n \n")
-    with pytest.raises(BadInput, match="holds no line of a run"):
+    with pytest.raises(BadInput, match="is an empty run"):
         read_trec(tmp_path / "empty.trec")
     (tmp_path / "binary.trec").write_bytes(b"q1 Q0 a\0 1 1 t\n")
     with pytest.raises(BadInput, match="binary"):
@@ -70,19 +70,19 @@ def test_an_id_with_a_space_is_refused(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_runs_go_into_a_folder(tmp_path: Path) -> None:
+def test_runs_cannot_be_written_below_a_file(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(BadInput, match=r"runs cannot be written to .*file"):
         write_trec({"q": {"a": 1.0}}, tmp_path / "file" / "r.trec", "tag")
 
 
-def test_scores_become_strictly_lower_and_stay_almost_what_they_were(tmp_path: Path) -> None:
+def test_ties_are_broken_in_float32_without_changing_the_order(tmp_path: Path) -> None:
     scores = [3.0, 1.0, 1.0, 1.0 - 1e-12, 0.1, 0.1, 0.0, 0.0, -2.0, -2.0]
-    found = strictly((f"d{at}", score) for at, score in enumerate(scores))
-    as_read = np.array(list(found.values()), np.float32)
+    distinct = strictly_decreasing((f"d{rank}", score) for rank, score in enumerate(scores))
+    as_read = np.array(list(distinct.values()), np.float32)
     assert (np.diff(as_read) < 0).all()
     np.testing.assert_allclose(as_read, scores, rtol=1e-6, atol=1e-6)
-    write_trec({"q": found}, tmp_path / "r.trec", "tag")
+    write_trec({"q": distinct}, tmp_path / "r.trec", "tag")
     columns = [line.split() for line in (tmp_path / "r.trec").read_text().splitlines()]
-    assert [column[2] for column in columns] == list(found)
+    assert [column[2] for column in columns] == list(distinct)
     assert [np.float32(column[4]) for column in columns] == as_read.tolist()

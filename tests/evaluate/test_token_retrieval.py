@@ -1,4 +1,4 @@
-"""The analyses of the XTR paper against numbers counted by hand."""
+"""Token retrieval analysis of the XTR paper against counts by hand."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,11 +26,11 @@ def collection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Collection]
 
 def test_all_tokens_retrieved(collection: Collection) -> None:
     """At depth 6 the one query token retrieves all six tokens: two of the relevant document, two of them 'cat'."""
-    (found,) = analyse(collection, {"q": "cat"}, {"q": {"a": 1, "c": 0}}, depths=(6,))
-    assert (found.gold, found.lexical, found.gold_found) == pytest.approx((2 / 6, 2 / 6, 1))
-    assert (found.documents, found.tokens_per_document) == (3, 2)
-    assert found.colbert_flops == 1 * 6 * (2 * 2 * 128 + 2 + 1)
-    assert found.xtr_flops == 1 * 6 * (2 + 1)
+    (result,) = analyse(collection, {"q": "cat"}, {"q": {"a": 1, "c": 0}}, depths=(6,))
+    assert (result.gold, result.lexical, result.gold_found) == pytest.approx((2 / 6, 2 / 6, 1))
+    assert (result.documents, result.tokens_per_document) == (3, 2)
+    assert result.colbert_flops == 1 * 6 * (2 * 2 * 128 + 2 + 1)
+    assert result.xtr_flops == 1 * 6 * (2 + 1)
 
 
 def test_best_tokens_come_first(collection: Collection) -> None:
@@ -41,12 +41,12 @@ def test_best_tokens_come_first(collection: Collection) -> None:
     assert many.lexical == pytest.approx(2 / 6)  # there are only six tokens
 
 
-def test_without_queries(collection: Collection) -> None:
+def test_no_queries_are_refused(collection: Collection) -> None:
     with pytest.raises(BadInput, match="no judged queries"):
         analyse(collection, {}, {})
 
 
-def test_other_collections(tmp_path: Path) -> None:
+def test_unsuitable_collections_are_refused(tmp_path: Path) -> None:
     with Collection.create(tmp_path / "bm25", lenses=["bm25"]) as made, pytest.raises(BadInput, match="no multi lens"):
         analyse(made, {"q": "cat"}, {})
     with (

@@ -11,7 +11,7 @@ import pytest
 from trilens import Collection, Document
 from trilens.errors import BadInput
 from trilens.evaluate.measures import means, parse_measures, per_query
-from trilens.evaluate.tuning import Asked, tune
+from trilens.evaluate.tuning import TuningSet, tune
 from trilens.search.fusion import Fusion
 from trilens.text.beir import Beir
 
@@ -47,7 +47,7 @@ def collection(dataset: Path, tmp_path: Path) -> Iterator[Collection]:
 
 
 def test_the_better_lens_gets_the_weight(collection: Collection, dataset: Path) -> None:
-    found = tune([Asked(collection, Beir(dataset), "dev")], ["bm25", "dense"])
+    found = tune([TuningSet(collection, Beir(dataset), "dev")], ["bm25", "dense"])
     assert found.queries == 12
     assert found.baselines["bm25"] > found.baselines["dense"]
     assert found.best.chosen_on >= max(found.baselines["bm25"], found.baselines["rrf"]) - 1e-9
@@ -55,13 +55,13 @@ def test_the_better_lens_gets_the_weight(collection: Collection, dataset: Path) 
         assert sum(result.fusion.weights.values()) == pytest.approx(1)
         assert result.unseen <= result.chosen_on + 1e-9
         assert len(result.folds) == 5
-    again = tune([Asked(collection, Beir(dataset), "dev")], ["bm25", "dense"])
+    again = tune([TuningSet(collection, Beir(dataset), "dev")], ["bm25", "dense"])
     assert again == found
 
 
 def test_what_was_saved_is_used(collection: Collection, dataset: Path) -> None:
     lenses = ["bm25", "dense"]
-    found = tune([Asked(collection, Beir(dataset), "dev")], lenses, policies=["zscore"])
+    found = tune([TuningSet(collection, Beir(dataset), "dev")], lenses, policies=["zscore"])
     query = ["word1 word2 word3"]
     before = collection.search(query)[0]
     collection.save_tuned(lenses, found.record())
@@ -82,7 +82,7 @@ def test_what_was_saved_is_used(collection: Collection, dataset: Path) -> None:
 
 
 def test_the_value_is_that_of_a_search(collection: Collection, dataset: Path) -> None:
-    found = tune([Asked(collection, Beir(dataset), "dev")], ["bm25", "dense"], policies=["minmax"])
+    found = tune([TuningSet(collection, Beir(dataset), "dev")], ["bm25", "dense"], policies=["minmax"])
     queries = Beir(dataset).queries("dev")
     answers = collection.search(list(queries.values()), 100, fusion=found.best.fusion)
     run = {one: {hit.doc_id: hit.score for hit in hits} for one, hits in zip(queries, answers, strict=True)}
@@ -93,12 +93,12 @@ def test_the_value_is_that_of_a_search(collection: Collection, dataset: Path) ->
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"split": "test"}, "weights chosen on test queries"),
-        ({"split": "Test-2"}, "weights chosen on test queries"),
+        ({"split": "test"}, "weights must not be chosen on test queries"),
+        ({"split": "Test-2"}, "weights must not be chosen on test queries"),
         ({"split": "few"}, "3 judged queries"),
         ({"lenses": ["bm25"]}, "two or more"),
         ({"measure": "beauty"}, "measure is 'beauty'"),
-        ({"measure": "Hit@5"}, "measure is 'Hit@5'; expected one of judgements"),
+        ({"measure": "Hit@5"}, "measure is 'Hit@5'; expected a measure of relevance judgements"),
         ({"policies": ["convex"]}, "policies are convex"),
         ({"most": 9}, "most is 9; expected at least 10"),
         ({"lenses": ["bm25", "multi"]}, "has no multi; expected every collection to have all of bm25, multi"),
@@ -106,7 +106,7 @@ def test_the_value_is_that_of_a_search(collection: Collection, dataset: Path) ->
 )
 def test_what_cannot_be_tuned(collection: Collection, dataset: Path, options: dict[str, object], message: str) -> None:
     arguments: dict[str, object] = {"split": "dev", "lenses": ["bm25", "dense"], **options}
-    asked = [Asked(collection, Beir(dataset), "dev"), Asked(collection, Beir(dataset), str(arguments.pop("split")))]
+    asked = [TuningSet(collection, Beir(dataset), "dev"), TuningSet(collection, Beir(dataset), str(arguments.pop("split")))]
     with pytest.raises(BadInput, match=message):
         tune(asked, **arguments)  # type: ignore[arg-type]
 
@@ -116,20 +116,20 @@ def test_a_collection_of_something_else(dataset: Path, tmp_path: Path) -> None:
         other.add([Document("x", "word1 word2")])
         other.commit()
         with pytest.raises(BadInput, match="none of the 12 relevant documents"):
-            tune([Asked(other, Beir(dataset), "dev")], ["bm25", "tokens"])
+            tune([TuningSet(other, Beir(dataset), "dev")], ["bm25", "tokens"])
 
 
 def test_what_is_odd_about_the_queries_is_told(collection: Collection, dataset: Path, tmp_path: Path) -> None:
-    assert not tune([Asked(collection, Beir(dataset), "dev")], ["bm25", "dense"], policies=["rrf"]).warnings
+    assert not tune([TuningSet(collection, Beir(dataset), "dev")], ["bm25", "dense"], policies=["rrf"]).warnings
     odd = shutil.copytree(dataset, tmp_path / "odd")
     rows = [f"q{n}\td{n}\t{int(n > 8)}" for n in range(14)]
     (odd / "qrels" / "dev.tsv").write_text("\n".join(rows) + "\n")
-    found = tune([Asked(collection, Beir(odd), "dev")], ["bm25", "dense"], policies=["rrf"])
+    found = tune([TuningSet(collection, Beir(odd), "dev")], ["bm25", "dense"], policies=["rrf"])
     assert found.warnings[0].startswith("9 queries have no relevant document")
     assert found.warnings[1].startswith("2 of the queries are in the split 'test' too")
     (odd / "qrels" / "dev.tsv").write_text("\n".join(f"q{n}\td{n}\t0" for n in range(14)) + "\n")
     with pytest.raises(BadInput, match="judges no document relevant"):
-        tune([Asked(collection, Beir(odd), "dev")], ["bm25", "dense"])
+        tune([TuningSet(collection, Beir(odd), "dev")], ["bm25", "dense"])
 
 
 def test_collections_count_alike_however_many_queries_they_have(collection: Collection, dataset: Path, tmp_path: Path) -> None:
@@ -138,7 +138,7 @@ def test_collections_count_alike_however_many_queries_they_have(collection: Coll
             record = json.loads(line)
             other.add([Document(record["_id"], " ".join(record["text"].split()[:6]))])
         other.commit()
-        first, second = Asked(collection, Beir(dataset), "dev"), Asked(other, Beir(dataset), "ten")
+        first, second = TuningSet(collection, Beir(dataset), "dev"), TuningSet(other, Beir(dataset), "ten")
         alone = [tune([one], ["bm25", "dense"], policies=["zscore"]) for one in (first, second)]
         both = tune([first, second], ["bm25", "dense"], policies=["zscore"])
         fewer = tune([first, second], ["bm25", "dense"], policies=["zscore"], most=11)
@@ -151,7 +151,7 @@ def test_collections_count_alike_however_many_queries_they_have(collection: Coll
 
 
 def test_the_same_queries_twice_change_nothing(collection: Collection, dataset: Path) -> None:
-    one = Asked(collection, Beir(dataset), "dev")
+    one = TuningSet(collection, Beir(dataset), "dev")
     once, twice = tune([one], ["bm25", "dense"]), tune([one, one], ["bm25", "dense"])
     assert [result.folds for result in once.results] == [result.folds for result in twice.results]
     assert [result.unseen for result in once.results] == pytest.approx([result.unseen for result in twice.results])

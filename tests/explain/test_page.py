@@ -1,18 +1,15 @@
-"""Pages and pictures of explanations."""
+"""Explanations as pages that escape everything from queries and documents."""
 
 from html.parser import HTMLParser
-from pathlib import Path
 
 import numpy as np
-import pytest
 
-from trilens.errors import BadInput
-from trilens.explain.explanation import Explanation, Matrix, Part, Passage
+from trilens.explain.explanation import ExplainedPassage, Explanation
 from trilens.explain.page import to_html
-from trilens.explain.pictures import explanation_picture
+from trilens.lenses.parts import Matrix, Part
 
 EVIL = '<script>alert("x")</script>'
-PASSAGE = Passage(f"{EVIL} & more", 0, 0, len(EVIL) + 7)
+PASSAGE = ExplainedPassage(f"{EVIL} & more", 0, 0, len(EVIL) + 7)
 MATRIX = Matrix([EVIL], ["a", "b"], np.array([[0.5, -0.2]], np.float32), [None], [(0, 1), None])
 
 
@@ -46,11 +43,3 @@ def test_a_page_holds_everything_and_runs_nothing() -> None:
     assert EVIL in read.text
     assert "approximate" in read.text and "0.5000" in read.text
     assert {"mark", "table"} <= read.names
-
-
-def test_a_picture(tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
-    explanation_picture(explanation(), tmp_path / "why.png")
-    assert (tmp_path / "why.png").read_bytes().startswith(b"\x89PNG")
-    with pytest.raises(BadInput, match=r"expected \.png"):
-        explanation_picture(explanation(), tmp_path / "why.gif")

@@ -1,4 +1,4 @@
-"""The graph of every type of encoder against transformers."""
+"""The graphs of all encoder types against transformers."""
 
 import json
 import shutil
@@ -15,20 +15,19 @@ pytest.importorskip("onnx", reason="part of trilens[export]")
 from trilens.encode.onnx import open_session
 from trilens.encode.tokens import Tokens
 from trilens.errors import BadModel
-from trilens.export.backbone import Backbone, open_backbone
+from trilens.export.backbone import BackboneWriter, open_backbone
 from trilens.export.calibrate import calibrate
-from trilens.export.distances import bucket_of
-from trilens.export.encoder import EncoderGraph
+from trilens.export.calibration_texts import TokenisedText
+from trilens.export.encoder_graph import EncoderGraph
 from trilens.export.layers import Precision
-from trilens.export.texts import Given
 
-from .tiny import KINDS, SHIFT, WORDS, safetensors, texts, torch, transformers, write_plain
+from .tiny import KINDS, SHIFT, WORDS, texts, torch, write_plain
 
 LENGTHS = (300, 9, 3)
 
 
 @pytest.fixture(params=KINDS, scope="module")
-def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Backbone, Any]:
+def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[BackboneWriter, Any]:
     folder = tmp_path_factory.mktemp(request.param)
     model = write_plain(folder, request.param)
     return open_backbone(folder), model
@@ -50,7 +49,7 @@ def original_states(model: Any) -> NDArray[np.float32]:
     return np.asarray(states.numpy())
 
 
-def written_states(backbone: Backbone, folder: Path, precision: Precision, ranges: Any = None) -> NDArray[np.float32]:
+def written_states(backbone: BackboneWriter, folder: Path, precision: Precision, ranges: Any = None) -> NDArray[np.float32]:
     graph = EncoderGraph(backbone, "mean", precision, ranges)
     (folder / "model.onnx").write_bytes(graph.model([graph.states]))
     ids, mask = batch()
@@ -58,86 +57,48 @@ def written_states(backbone: Backbone, folder: Path, precision: Precision, range
     return run([graph.states], {"input_ids": ids, "attention_mask": mask})[0]
 
 
-def cosines(found: NDArray[np.float32], expected: NDArray[np.float32]) -> NDArray[np.float32]:
-    lengths = np.linalg.norm(found, axis=-1) * np.linalg.norm(expected, axis=-1)
-    cosine: NDArray[np.float32] = (found * expected).sum(-1) / lengths
+def cosines(actual: NDArray[np.float32], expected: NDArray[np.float32]) -> NDArray[np.float32]:
+    lengths = np.linalg.norm(actual, axis=-1) * np.linalg.norm(expected, axis=-1)
+    cosine: NDArray[np.float32] = (actual * expected).sum(-1) / lengths
     return cosine
 
 
-def test_float32_computes_what_transformers_does(pair: tuple[Backbone, Any], tmp_path: Path) -> None:
+def test_float32_equals_transformers(pair: tuple[BackboneWriter, Any], tmp_path: Path) -> None:
     backbone, model = pair
-    found, expected = written_states(backbone, tmp_path, "float32"), original_states(model)
+    actual, expected = written_states(backbone, tmp_path, "float32"), original_states(model)
     kept = batch()[1].astype(bool)
     kept[2, 3:20] = True  # filling that others do not attend to has states as well
-    np.testing.assert_allclose(found[kept], expected[kept], atol=1e-4)
+    np.testing.assert_allclose(actual[kept], expected[kept], atol=1e-4)
 
 
-def test_weights_of_8_bits_come_near(pair: tuple[Backbone, Any], tmp_path: Path) -> None:
+def test_8_bit_weights_are_close(pair: tuple[BackboneWriter, Any], tmp_path: Path) -> None:
     backbone, model = pair
-    found = cosines(written_states(backbone, tmp_path, "int8-weights"), original_states(model))
-    assert found[batch()[1] == 1].mean() > 0.99
+    actual = cosines(written_states(backbone, tmp_path, "int8-weights"), original_states(model))
+    assert actual[batch()[1] == 1].mean() > 0.99
 
 
-def test_8_bits_come_near(pair: tuple[Backbone, Any], tmp_path: Path) -> None:
+def test_8_bit_products_are_close(pair: tuple[BackboneWriter, Any], tmp_path: Path) -> None:
     backbone, model = pair
     tokens = Tokens(backbone.checkpoint.folder / "tokenizer.json")
     ids, _ = tokens.encode(texts(), 64)
-    ranges = calibrate(backbone, [Given(row, len(row)) for row in ids])
-    found = written_states(backbone, tmp_path, "int8", ranges)
-    assert cosines(found, original_states(model))[batch()[1] == 1].mean() > 0.97
-    np.testing.assert_array_equal(found, written_states(backbone, tmp_path, "int8", ranges))
+    ranges = calibrate(backbone, [TokenisedText(row, len(row)) for row in ids])
+    actual = written_states(backbone, tmp_path, "int8", ranges)
+    assert cosines(actual, original_states(model))[batch()[1] == 1].mean() > 0.97
+    np.testing.assert_array_equal(actual, written_states(backbone, tmp_path, "int8", ranges))
 
 
-def test_buckets_are_those_of_t5() -> None:
-    distances = np.arange(-700, 701)
-    bucket = transformers.models.t5.modeling_t5.T5Attention._relative_position_bucket
-    for buckets, farthest in ((32, 128), (32, 256), (16, 64)):
-        expected = bucket(torch.from_numpy(distances), True, buckets, farthest).numpy()
-        np.testing.assert_array_equal(bucket_of(distances, buckets, farthest), expected)
-
-
-def test_how_many_tokens_are_read(tmp_path: Path) -> None:
+def test_longest(tmp_path: Path) -> None:
     longest = {kind: open_after(write_plain, tmp_path / kind, kind).longest for kind in ("bert", "xlm-roberta", "mpnet", "t5")}
     assert longest == {"bert": 330, "xlm-roberta": 328, "mpnet": 328, "t5": None}
 
 
-def open_after(write: Any, folder: Path, kind: str) -> Backbone:
+def open_after(write: Any, folder: Path, kind: str) -> BackboneWriter:
     write(folder, kind)
     return open_backbone(folder)
 
 
-@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
-def test_weights_of_16_bits_are_read(tmp_path: Path, dtype: str) -> None:
-    model = write_plain(tmp_path)
-    exact = np.asarray(model.get_input_embeddings().weight.detach().numpy())
-    model.to(getattr(torch, dtype)).save_pretrained(tmp_path)
-    np.testing.assert_allclose(open_backbone(tmp_path).words, exact, rtol=2**-8)
-
-
-def test_names_of_a_task_and_of_old_times_are_understood(tmp_path: Path) -> None:
-    write_plain(tmp_path)
-    file = tmp_path / "model.safetensors"
-    backbone = open_backbone(tmp_path)
-    old = {
-        f"bert.{name}".replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias", "LayerNorm.beta"): tensor
-        for name, tensor in safetensors.load_file(file).items()
-    }
-    safetensors.save_file(old, file)
-    graphs = [EncoderGraph(one, "cls", "float32").model() for one in (backbone, open_backbone(tmp_path))]
-    assert graphs[0] == graphs[1]
-
-
-def test_weights_in_several_files_are_read(tmp_path: Path) -> None:
-    model = write_plain(tmp_path)
-    words = open_backbone(tmp_path).words
-    (tmp_path / "model.safetensors").unlink()
-    model.save_pretrained(tmp_path, max_shard_size="20KB")
-    assert len(list(tmp_path.glob("model-*.safetensors"))) > 1
-    np.testing.assert_array_equal(open_backbone(tmp_path).words, words)
-
-
 @pytest.mark.parametrize(
-    ("setting", "value", "says"),
+    ("setting", "value", "message"),
     [
         ("model_type", "llama", "model_type 'llama'; expected one of bert, "),
         ("hidden_act", "silu", "hidden_act 'silu'; expected one of ['gelu'"),
@@ -147,16 +108,16 @@ def test_weights_in_several_files_are_read(tmp_path: Path) -> None:
         ("hidden_size", 16, "is 209 × 32; expected any × 16"),
     ],
 )
-def test_what_is_refused(tmp_path: Path, setting: str, value: object, says: str) -> None:
+def test_invalid_sources(tmp_path: Path, setting: str, value: object, message: str) -> None:
     write_plain(tmp_path)
     config = json.loads((tmp_path / "config.json").read_text())
     (tmp_path / "config.json").write_text(json.dumps(config | {setting: value}))
     with pytest.raises(BadModel) as refused:
         EncoderGraph(open_backbone(tmp_path), "mean", "float32")
-    assert says in str(refused.value) and "\n" not in str(refused.value)
+    assert message in str(refused.value) and "\n" not in str(refused.value)
 
 
-def test_what_else_is_refused(tmp_path: Path) -> None:
+def test_invalid_folders(tmp_path: Path) -> None:
     write_plain(tmp_path / "t5", "t5", feed_forward_proj="gated-silu")
     with pytest.raises(BadModel, match="feed_forward_proj 'gated-silu'; expected one of"):
         open_backbone(tmp_path / "t5")

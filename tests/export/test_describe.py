@@ -1,4 +1,4 @@
-"""What `trilens.json` will say."""
+"""The `trilens.json` of trained folders and of plain encoders."""
 
 import json
 from pathlib import Path
@@ -12,7 +12,7 @@ pytest.importorskip("onnx", reason="part of trilens[export]")
 from trilens.encode.folder import ModelConfig
 from trilens.encode.tokens import Tokens
 from trilens.errors import BadInput, BadModel
-from trilens.export.describe import Options, describe
+from trilens.export.describe import ExportOptions, describe
 from trilens.export.source import Source
 
 from .tiny import DESCRIPTION, DIM, SHIFT, WORDS, write_heads, write_tokenizer
@@ -25,10 +25,10 @@ def folder(tmp_path: Path) -> Path:
 
 
 def plain(folder: Path, name: str, longest: int | None = 512, source: Source | None = None, **options: Any) -> ModelConfig:
-    return describe(Options(**options), name, source or Source(folder), DIM, longest, Tokens(folder / "tokenizer.json"))
+    return describe(ExportOptions(**options), name, source or Source(folder), DIM, longest, Tokens(folder / "tokenizer.json"))
 
 
-def test_a_known_family_decides_what_is_not_given(folder: Path) -> None:
+def test_defaults_of_a_known_family(folder: Path) -> None:
     config = plain(folder, "e5-small-v2", precision="float32")
     assert (config.name, config.heads, config.dim, config.pooling) == ("e5-small-v2", ["dense"], DIM, "mean")
     assert (config.query_prefix, config.doc_prefix) == ("query: ", "passage: ")
@@ -37,19 +37,19 @@ def test_a_known_family_decides_what_is_not_given(folder: Path) -> None:
     assert (config.licence, config.source) == ("not stated", "weights")
 
 
-def test_the_folder_of_the_weights_is_looked_at_where_the_name_says_nothing(folder: Path) -> None:
+def test_family_from_the_source_folder(folder: Path) -> None:
     moved = folder.rename(folder.with_name("bge-small-en"))
     assert plain(moved, "mine").pooling == "cls"
 
 
-def test_lengths_are_those_that_all_allow(folder: Path) -> None:
+def test_lengths_respect_all_limits(folder: Path) -> None:
     assert plain(folder, "all-MiniLM-L6-v2").max_doc_tokens == 256
     assert plain(folder, "mine", longest=100).max_doc_tokens == 100
     assert plain(folder, "mine", longest=None).max_query_tokens == 512
     assert plain(folder, "mine", source=Source(folder, None, "cls", 77)).max_query_tokens == 77
 
 
-def test_the_stack_decides_on_pooling_before_the_family(folder: Path) -> None:
+def test_stored_pooling_overrides_the_family(folder: Path) -> None:
     assert plain(folder, "all-MiniLM-L6-v2", source=Source(folder, None, "cls")).pooling == "cls"
     assert plain(folder, "all-MiniLM-L6-v2", source=Source(folder, None, "cls"), pooling="mean").pooling == "mean"
 
@@ -65,22 +65,22 @@ def test_untrained_heads(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "says"),
+    ("options", "message"),
     [
-        ({"multi": {"skip_first": True}}, "skip_first were given, but no multi head is made without --multi-dims"),
-        ({"multi": {"dim": 64}}, "--multi-dims is 64; expected at most the 32"),
-        ({"multi": {"dim": 8, "colour": 1}}, "do not go together: colour"),
-        ({"multi": {"dim": 8, "query_tokens": 32}}, "mask_token: is missing"),
-        ({"vocabulary_shift": 3}, "no sparse head is made without --vdr"),
+        ({"multi": {"skip_first": True}}, "skip_first were given without --multi-dims"),
+        ({"multi": {"dim": 64}}, "--multi-dims is 64; expected at most 32"),
+        ({"multi": {"dim": 8, "colour": 1}}, "the options are inconsistent: option .colour. is not known"),
+        ({"multi": {"dim": 8, "query_tokens": 32}}, "mask_token is missing"),
+        ({"vocabulary_shift": 3}, "given without --vdr, which adds a sparse head"),
         ({"vdr": True}, "the vocabulary shift is 999; expected less than the 209 tokens"),
     ],
 )
-def test_options_that_do_not_go_together(folder: Path, options: dict[str, Any], says: str) -> None:
-    with pytest.raises(BadInput, match=says):
+def test_inconsistent_options(folder: Path, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(BadInput, match=message):
         plain(folder, "mine", **options)
 
 
-def test_a_token_that_the_tokenizer_does_not_have(folder: Path) -> None:
+def test_unknown_tokens(folder: Path) -> None:
     with pytest.raises(BadModel, match=r"no token '\[unused0\]', which multi.query_marker names"):
         plain(folder, "mine", multi={"dim": 8, "query_marker": "[unused0]"})
 
@@ -88,34 +88,34 @@ def test_a_token_that_the_tokenizer_does_not_have(folder: Path) -> None:
 def trained(folder: Path, changes: dict[str, Any], longest: int | None = 512, **options: Any) -> ModelConfig:
     write_heads(folder / "1_Heads", **changes)
     tokens = Tokens(folder / "tokenizer.json")
-    return describe(Options(**options), "target", Source(folder, folder / "1_Heads"), DIM, longest, tokens)
+    return describe(ExportOptions(**options), "target", Source(folder, folder / "1_Heads"), DIM, longest, tokens)
 
 
-def test_a_trained_folder_is_taken_at_its_word(folder: Path) -> None:
+def test_trained_folder_keeps_its_description(folder: Path) -> None:
     config = trained(folder, {}, precision="float32", licence="CC0")
     assert config.name == "tiny-trained"
-    assert config.model_dump(exclude_unset=True) == DESCRIPTION | {"precision": "float32", "licence": "CC0"}
+    assert config.model_dump(exclude_unset=True, by_alias=True) == DESCRIPTION | {"precision": "float32", "licence": "CC0"}
 
 
 @pytest.mark.parametrize(
-    ("changes", "says"),
+    ("changes", "message"),
     [
-        ({"dim": 16}, "dim is 16; expected 32, as the backbone has"),
+        ({"dim": 16}, "has dim 16; expected 32, the dimension of the backbone"),
         ({"max_doc_tokens": 600}, "texts of 600 tokens; expected at most the 512 positions"),
-        ({"sparse": {"dim": 100, "shift": 9, "normalised": False}}, "has 209 tokens, but the sparse head is made for 109"),
-        ({"lexical": {"dim": 5}}, "has 209 tokens, but the lexical head is made for 5"),
+        ({"sparse": {"dim": 100, "shift": 9, "normalised": False}}, "has 209 tokens, but the sparse head expects 109"),
+        ({"lexical": {"dim": 5}}, "has 209 tokens, but the lexical head expects 5"),
         ({"pooling": "max"}, "config.json: pooling"),
-        ({"heads": ["dense"]}, "config.json: multi: is given"),
+        ({"heads": ["dense"]}, "config.json: multi is given"),
     ],
 )
-def test_a_trained_folder_that_contradicts_itself(folder: Path, changes: dict[str, Any], says: str) -> None:
-    with pytest.raises(BadModel, match=says):
+def test_inconsistent_trained_folders(folder: Path, changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(BadModel, match=message):
         trained(folder, changes)
 
 
-def test_options_that_a_trained_folder_leaves_no_room_for(folder: Path) -> None:
-    with pytest.raises(BadInput, match="has trained heads and says how it reads; leave out --vdr, --pooling"):
+def test_options_excluded_by_a_trained_folder(folder: Path) -> None:
+    with pytest.raises(BadInput, match="has trained heads and its own settings; remove --vdr, --pooling"):
         trained(folder, {}, vdr=True, pooling="cls")
     (folder / "1_Heads" / "config.json").write_text(json.dumps([]))
     with pytest.raises(BadModel, match="holds a list"):
-        describe(Options(), "x", Source(folder, folder / "1_Heads"), DIM, 512, Tokens(folder / "tokenizer.json"))
+        describe(ExportOptions(), "x", Source(folder, folder / "1_Heads"), DIM, 512, Tokens(folder / "tokenizer.json"))

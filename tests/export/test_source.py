@@ -1,4 +1,4 @@
-"""Which folder is what: plain encoders, stacks of sentence-transformers modules, trained ones, two towers."""
+"""Detection of plain encoders, sentence-transformers stacks, trained models and separate towers."""
 
 import json
 from pathlib import Path
@@ -34,7 +34,7 @@ def test_a_plain_encoder(tmp_path: Path) -> None:
         ({"pooling_mode": "cls"}, "cls"),
     ],
 )
-def test_a_stack_says_how_it_pools_and_how_much_it_reads(tmp_path: Path, config: dict[str, Any], pooling: str) -> None:
+def test_pooling_and_length_of_a_stack(tmp_path: Path, config: dict[str, Any], pooling: str) -> None:
     write_modules(
         tmp_path, [("", KNOWN + "Transformer"), ("1_Pooling", KNOWN + "Pooling"), ("2_Normalize", KNOWN + "Normalize")]
     )
@@ -69,7 +69,7 @@ def test_two_routes_through_one_tower(tmp_path: Path) -> None:
     assert find_sources(tmp_path).query is None
 
 
-def test_what_is_refused(tmp_path: Path) -> None:
+def test_invalid_sources(tmp_path: Path) -> None:
     with pytest.raises(BadModel, match="there is no folder"):
         find_sources(tmp_path / "none")
     write_modules(tmp_path, [("", KNOWN + "Transformer"), ("1_Dense", KNOWN + "Dense")])
@@ -77,7 +77,7 @@ def test_what_is_refused(tmp_path: Path) -> None:
         find_sources(tmp_path)
     write_modules(tmp_path, [("", KNOWN + "Transformer"), ("1_Pooling", KNOWN + "Pooling")])
     write_json(tmp_path / "1_Pooling" / "config.json", {"pooling_mode_max_tokens": True})
-    with pytest.raises(BadModel, match="a pooling that cannot be exported; expected either cls or mean"):
+    with pytest.raises(BadModel, match="a pooling mode that cannot be exported; expected either cls or mean"):
         find_sources(tmp_path)
     write_modules(tmp_path, [("", KNOWN + "Normalize")])
     with pytest.raises(BadModel, match="expected a Transformer among them"):

@@ -1,4 +1,4 @@
-"""Small encoders of every type with random weights, in the folders that transformers and sentence-transformers save."""
+"""Small encoders of all types with random weights, as saved by transformers and sentence-transformers."""
 
 import json
 from pathlib import Path
@@ -16,7 +16,7 @@ pytest.importorskip("onnx", reason="part of trilens[export]")
 transformers.utils.logging.disable_progress_bar()  # of saving, which tests of the command line would see
 
 SPECIAL = ["[CLS]", "[PAD]", "[SEP]", "[UNK]", "[MASK]", "[Q]", "[D]"]  # the second is the padding, as in RoBERTa
-WORDS = [*SPECIAL, ",", ".", *(f"w{at}" for at in range(200))]
+WORDS = [*SPECIAL, ",", ".", *(f"w{index}" for index in range(200))]
 DIM, LAYERS, POSITIONS = 32, 2, 330
 SHIFT = len(SPECIAL)
 
@@ -46,7 +46,7 @@ KINDS: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 def write_plain(folder: Path, kind: str = "bert", words: int = len(WORDS), seed: int = 7, **changes: Any) -> Any:
-    """A folder as transformers saves it, and the model in it."""
+    """Write a folder as transformers does; returns the model."""
     name, settings = KINDS[kind]
     made = getattr(transformers, name)
     torch.manual_seed(seed)
@@ -61,8 +61,8 @@ def write_plain(folder: Path, kind: str = "bert", words: int = len(WORDS), seed:
 
 
 def write_tokenizer(folder: Path, closing_only: bool = False) -> None:
-    """Words of `WORDS`; each text ends with [SEP] and, unless T5 is meant, starts with [CLS]."""
-    ids = {word: at for at, word in enumerate(WORDS)}
+    """Write a tokenizer of `WORDS`; texts end with [SEP] and, except for T5, start with [CLS]."""
+    ids = {word: index for index, word in enumerate(WORDS)}
     tokenizer = Tokenizer(models.WordLevel(ids, unk_token="[UNK]"))
     tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     tokenizer.add_special_tokens(SPECIAL)
@@ -94,7 +94,7 @@ DESCRIPTION: dict[str, Any] = {
 
 
 def further_tensors() -> dict[str, Any]:
-    """Those of weighted queries, and of a transform and biases in the sparse head."""
+    """Tensors of weighted queries, and of a transform and biases in the sparse head."""
     rng = np.random.default_rng(6)
     shapes = {
         "multi.weigh.weight": (1, DIM),
@@ -123,7 +123,7 @@ def head_tensors(multi_bias: bool = True) -> dict[str, Any]:
 
 
 def write_trained(folder: Path, kind: str = "bert", tensors: dict[str, Any] | None = None, **changes: Any) -> Any:
-    """A folder as training saves it: backbone in the root, heads in `1_Heads`."""
+    """Write a folder as training does: backbone in the root, heads in `1_Heads`."""
     model = write_plain(folder, kind)
     write_heads(folder / "1_Heads", tensors, **changes)
     modules = [("", "trilens.train.model.Backbone"), ("1_Heads", "trilens.train.model.Heads")]
@@ -132,7 +132,7 @@ def write_trained(folder: Path, kind: str = "bert", tensors: dict[str, Any] | No
 
 
 def write_towers(folder: Path) -> None:
-    """A folder as training saves it with other weights for queries."""
+    """Write a folder as training does with separate towers."""
     write_modules(folder, [("", "sentence_transformers.base.modules.router.Router")])
     structure = {route: [f"{route}_0_Backbone", f"{route}_1_Heads"] for route in ("query", "document")}
     for seed, (backbone, heads) in enumerate(structure.values()):
@@ -149,7 +149,7 @@ def write_heads(folder: Path, tensors: dict[str, Any] | None = None, **changes: 
 
 
 def write_modules(folder: Path, modules: list[tuple[str, str]]) -> None:
-    listed = [{"idx": at, "name": str(at), "path": path, "type": kind} for at, (path, kind) in enumerate(modules)]
+    listed = [{"idx": index, "name": str(index), "path": path, "type": kind} for index, (path, kind) in enumerate(modules)]
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "modules.json").write_text(json.dumps(listed))
 

@@ -1,4 +1,4 @@
-"""The codebook: what its codes lose, which centroid a token gets, and that a page on disk is the page that was trained."""
+"""The codebook: quantisation error, nearest centroids, and pages on disk."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -6,10 +6,10 @@ from pathlib import Path
 import faiss
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from trilens.index.codebook import (
     CODE_ARRAYS,
+    GROUPS_SEARCHED,
     PAGE_ARRAYS,
     STRETCH_REACH,
     Codebook,
@@ -19,70 +19,70 @@ from trilens.index.codebook import (
     nearest_centroids,
     train_page,
 )
+from trilens.kernels.array_types import AnyArray, Float32s
 
-Floats = NDArray[np.float32]
-Train = Callable[[Floats, int, int, bool], Page]
+Train = Callable[[Float32s, int, int, bool], Page]
 
-DIMS = {1: 128, 2: 64, 4: 32}  # fewest dimensions for so many bits
+DIMS = {1: 128, 2: 64, 4: 32}  # fewest dimensions by bits
 CLUSTERS = 60
 
 
 @pytest.fixture(autouse=True, scope="module")
 def one_thread() -> Iterator[None]:
-    """Threads that wait for each other take most of the time where so few tokens are clustered."""
+    """With few tokens, faiss spends most of its time on thread synchronisation."""
     threads = faiss.omp_get_max_threads()
     faiss.omp_set_num_threads(1)
     yield
     faiss.omp_set_num_threads(threads)
 
 
-def unit(vectors: NDArray[np.floating]) -> Floats:
-    units: Floats = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
+def unit(vectors: AnyArray) -> Float32s:
+    units: Float32s = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
     return units
 
 
-def clustered(seed: int, tokens: int, dims: int = 32, centres: int = 0) -> Floats:
+def clustered(seed: int, tokens: int, dims: int = 32, centres: int = 0) -> Float32s:
     """Vectors of length 1 around centres that are the same for every seed."""
     random = np.random.default_rng(seed)
     middle = np.random.default_rng(centres).normal(size=(CLUSTERS, dims))
     return unit(middle[random.integers(0, CLUSTERS, tokens)] + 0.5 * random.normal(size=(tokens, dims)))
 
 
-def stretched(vectors: Floats, seed: int = 0) -> Floats:
+def stretched(vectors: Float32s, seed: int = 0) -> Float32s:
     """The same directions with lengths from 0.5 to 3."""
-    far: Floats = (vectors * np.random.default_rng(seed).uniform(0.5, 3, (len(vectors), 1))).astype(np.float32)
+    far: Float32s = (vectors * np.random.default_rng(seed).uniform(0.5, 3, (len(vectors), 1))).astype(np.float32)
     return far
 
 
-def lengths(vectors: Floats) -> Floats:
-    found: Floats = np.linalg.norm(vectors, axis=1)
-    return found
+def lengths(vectors: Float32s) -> Float32s:
+    norms: Float32s = np.linalg.norm(vectors, axis=1)
+    return norms
 
 
 def same_codes(codes: Codes, other: Codes) -> bool:
     return all(getattr(codes, name).tolist() == getattr(other, name).tolist() for name in CODE_ARRAYS)
 
 
-def decode(codebook: Codebook, codes: Codes) -> Floats:
-    """The slow twin: stretch · (centroid + size · steps · level)."""
+def decode(codebook: Codebook, codes: Codes) -> Float32s:
+    """Slow reference: stretch · (centroid + size · steps · level)."""
     bits = codebook.bits
     planes = [codes.residuals.astype(np.int64) // 2**shift % 2**bits for shift in range(0, 8, bits)]
     levels = codebook.levels[np.concatenate(planes, axis=1)].astype(np.float32)
     rest = codebook.sizes[codes.sizes][:, None] * codebook.steps * levels
-    vectors: Floats = codebook.stretches[codes.stretches][:, None] * (codebook.centroids[codes.nearest] + rest)
+    vectors: Float32s = codebook.stretches[codes.stretches][:, None] * (codebook.centroids[codes.nearest] + rest)
     return vectors
 
 
 @pytest.fixture(scope="module")
 def train() -> Train:
-    """Pages that several tests look at are trained once."""
-    known: dict[tuple[bytes, int, int, bool], Page] = {}
+    """Train each page once for all tests."""
+    trained_pages: dict[tuple[bytes, int, int, bool], Page] = {}
 
-    def trained(vectors: Floats, count: int, bits: int, normalised: bool) -> Page:
+    def trained(vectors: Float32s, count: int, bits: int, normalised: bool) -> Page:
         key = (vectors.tobytes(), count, bits, normalised)
-        if key not in known:
-            known[key] = train_page(vectors, count, bits, normalised, seed=7)
-        return known[key]
+        if key not in trained_pages:
+            trained_pages[key] = train_page(vectors, count, bits, normalised, seed=7)
+        return trained_pages[key]
 
     return trained
 
@@ -121,19 +121,19 @@ def test_decoding_is_the_formula_and_the_errors_are_its_errors(train: Train, bit
     decoded = codebook.decode(codes)
     np.testing.assert_allclose(decoded, decode(codebook, codes), atol=1e-6)
     np.testing.assert_allclose(errors, np.square(decoded - others).sum(axis=1), rtol=1e-4, atol=1e-7)
-    # the page tells what tokens of this kind lose
-    assert float(page.error) == pytest.approx(float(errors.mean()), rel=0.3)  # of tokens held out
+    # the error of the page is that of held-out tokens
+    assert float(page.error) == pytest.approx(float(errors.mean()), rel=0.3)
     assert float(page.error) == pytest.approx(float(codebook.encode(vectors)[1].mean()), rel=0.15)
 
 
 @pytest.mark.parametrize("normalised", [True, False])
-def test_more_bits_lose_less(train: Train, normalised: bool) -> None:
+def test_more_bits_have_less_error(train: Train, normalised: bool) -> None:
     vectors = clustered(1, 3000, 128) if normalised else stretched(clustered(1, 3000, 128))
     errors = [float(train(vectors, 64, bits, normalised).error) for bits in (1, 2, 4)]
     assert errors[0] > 2.5 * errors[1] > 2.5 * 2.5 * 2 * errors[2]
     alone = Codebook([train(vectors, 64, 1, normalised)])
-    nothing = np.square(vectors - alone.centroids[alone.nearest(vectors)]).sum(axis=1).mean()  # what 0 bits would lose
-    assert errors[0] < 0.6 * nothing
+    zero_bits = np.square(vectors - alone.centroids[alone.nearest(vectors)]).sum(axis=1).mean()
+    assert errors[0] < 0.6 * zero_bits
 
 
 @pytest.mark.parametrize("bits", [1, 2, 4])
@@ -154,7 +154,7 @@ def test_vectors_of_other_lengths_keep_them(train: Train, bits: int) -> None:
     assert lengths(decoded).min() < 0.8 and lengths(decoded).max() > 2.5
 
 
-def test_centroids_of_length_one_stay_at_it_and_others_have_that_of_their_tokens(train: Train) -> None:
+def test_centroids_have_length_one_or_the_mean_length_of_their_tokens(train: Train) -> None:
     vectors = clustered(1, 3000)
     np.testing.assert_allclose(lengths(train(vectors, 64, 4, True).centroids), 1, atol=1e-5)
     page = train(stretched(vectors), 64, 4, False)
@@ -163,7 +163,7 @@ def test_centroids_of_length_one_stay_at_it_and_others_have_that_of_their_tokens
     nearest = codebook.nearest(stretched(vectors))
     for centroid in range(0, 64, 9):
         along = stretched(vectors)[nearest == centroid] @ codebook.directions[centroid]
-        assert lengths(page.centroids)[centroid] == pytest.approx(along.mean(), rel=0.15)  # of most of them
+        assert lengths(page.centroids)[centroid] == pytest.approx(along.mean(), rel=0.15)  # they are fitted to a sample
 
 
 @pytest.mark.parametrize("normalised", [True, False])
@@ -193,7 +193,7 @@ def test_the_same_seed_gives_the_same_bytes() -> None:
     assert pages[0].centroids.tobytes() != pages[2].centroids.tobytes()
 
 
-def test_training_changes_nothing_that_it_is_given() -> None:
+def test_training_does_not_change_its_input() -> None:
     vectors = stretched(clustered(1, 500))
     before = vectors.tobytes()
     page = train_page(vectors, 16, 4, False, 1)
@@ -202,7 +202,7 @@ def test_training_changes_nothing_that_it_is_given() -> None:
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 16, 100, 256])
-def test_groups_hold_every_centroid_once(count: int) -> None:
+def test_groups_contain_each_centroid_once(count: int) -> None:
     page = train_page(clustered(1, 2000), count, 4, True, 1)
     assert page.group_ptr[0] == 0 and page.group_ptr[-1] == len(page.centroids)
     assert (np.diff(page.group_ptr) > 0).all() and len(page.group_ptr) == len(page.leaders) + 1
@@ -220,11 +220,11 @@ def test_the_nearest_centroid_is_nearly_always_found(count: int, tokens: int, ki
     elif kind == "of other lengths":
         vectors, others = stretched(vectors), stretched(others)
     codebook = Codebook([train_page(vectors, count, 4, kind != "of other lengths", 1)])
-    assert len(codebook.leaders) > 12  # else every group would be asked
+    assert len(codebook.leaders) > GROUPS_SEARCHED  # otherwise all groups would be searched
     products = others @ codebook.directions.T
-    found = codebook.nearest(others)
-    lost = products.max(axis=1) - products[np.arange(len(others)), found]
-    assert (found == products.argmax(axis=1)).mean() >= (0.95 if kind == "noise" else 0.99)
+    nearest = codebook.nearest(others)
+    lost = products.max(axis=1) - products[np.arange(len(others)), nearest]
+    assert (nearest == products.argmax(axis=1)).mean() >= (0.95 if kind == "noise" else 0.99)
     assert lost.mean() <= (0.002 if kind == "noise" else 0.0005)
 
 
@@ -232,12 +232,12 @@ def test_the_nearest_centroid_by_hand() -> None:
     eye = np.eye(32, dtype=np.float32)
     leaders = unit(np.stack([eye[0] + eye[1], eye[2] + eye[3]]))
     vectors = np.stack([eye[0] + 0.1 * eye[1], 3 * eye[3], eye[1], -eye[2], eye[2] + 0.5 * eye[0]])
-    found = nearest_centroids(vectors, leaders, np.array([0, 2, 4]), eye[:4])
-    assert found[[0, 1, 2, 4]].tolist() == [0, 3, 1, 2]
-    assert found[3] in (0, 1, 3)  # they are all 0, and centroid 2 is -1
+    nearest = nearest_centroids(vectors, leaders, np.array([0, 2, 4]), eye[:4])
+    assert nearest[[0, 1, 2, 4]].tolist() == [0, 3, 1, 2]
+    assert nearest[3] in (0, 1, 3)  # their products are 0, that of centroid 2 is -1
 
 
-def test_tokens_are_coded_alike_in_any_block(train: Train, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_codes_do_not_depend_on_the_block(train: Train, monkeypatch: pytest.MonkeyPatch) -> None:
     codebook = Codebook([train(clustered(1, 3000), 64, 4, True)])
     vectors = clustered(2, 1000)
     whole = codebook.encode(vectors)[0]
@@ -256,7 +256,7 @@ def test_slices_of_codes(train: Train) -> None:
     assert len(codes.slice(5, 5)) == 0 and codebook.decode(codes.slice(5, 5)).shape == (0, 32)
 
 
-def test_a_second_page_takes_the_tokens_that_the_first_did_not_foresee(train: Train) -> None:
+def test_a_second_page_encodes_tokens_unlike_those_of_the_first(train: Train) -> None:
     known, strange = clustered(1, 3000), clustered(2, 3000, centres=9)
     first = train(known, 64, 4, True)
     alone = Codebook([first])
@@ -272,29 +272,29 @@ def test_a_second_page_takes_the_tokens_that_the_first_did_not_foresee(train: Tr
     assert (both.encode(known)[0].nearest < size).mean() > 0.95
     np.testing.assert_allclose(both.decode(codes), decode(both, codes), atol=1e-6)
     assert errors.mean() < 0.5 * alone.encode(strange)[1].mean()
-    # what the first page coded is decoded as before
+    # codes of the first page are decoded as before
     old = alone.encode(known)[0]
     assert both.decode(old).tolist() == alone.decode(old).tolist()
     assert alone.error == float(first.error) and both.error == min(float(first.error), float(second.error))
 
 
-def test_many_centroids_need_wider_numbers() -> None:
+def test_many_centroids_need_32_bit_numbers() -> None:
     eye = np.zeros((1, 32), np.float32)
     eye[0, 0] = 1
     tables = (np.ones(32, np.float32), np.ones(32, np.float32), np.ones(256, np.float32), np.zeros(15, np.float32))
     most = 1 << 16
     for centroids, dtype in ((most, np.uint16), (most + 1, np.uint32)):
-        every = np.zeros((centroids, 32), np.float32)
-        every[-1] = eye[0]
+        vectors = np.zeros((centroids, 32), np.float32)
+        vectors[-1] = eye[0]
         flags = (np.zeros(16, np.int8), np.zeros((), np.float32), np.array(True))
-        page = Page(eye, np.array([0, centroids]), every, *tables, *flags)
-        found = Codebook([page]).nearest(eye)
-        assert found.dtype == dtype and found.tolist() == [centroids - 1]
+        page = Page(eye, np.array([0, centroids]), vectors, *tables, *flags)
+        nearest = Codebook([page]).nearest(eye)
+        assert nearest.dtype == dtype and nearest.tolist() == [centroids - 1]
 
 
 @pytest.mark.parametrize("normalised", [True, False])
 @pytest.mark.parametrize("tokens, count", [(3, 8), (5, 5), (5, 3), (2, 1), (1, 1), (1, 64)])
-def test_few_tokens_are_enough_for_a_page(tokens: int, count: int, normalised: bool) -> None:
+def test_a_page_can_be_trained_on_few_tokens(tokens: int, count: int, normalised: bool) -> None:
     vectors = clustered(1, tokens) if normalised else stretched(clustered(1, tokens))
     page = train_page(vectors, count, 4, normalised, 1)
     assert 1 <= len(page.centroids) <= max(tokens, count)
@@ -313,7 +313,7 @@ def test_tokens_that_are_all_equal(capfd: pytest.CaptureFixture[str]) -> None:
     codes, errors = codebook.encode(vectors)
     np.testing.assert_allclose(codebook.decode(codes), vectors, atol=2e-3)
     assert (errors < 1e-5).all()
-    assert tuple(capfd.readouterr()) == ("", "")  # faiss likes to warn
+    assert tuple(capfd.readouterr()) == ("", "")  # faiss prints no warning
 
 
 def test_a_zero_vector_among_others() -> None:
@@ -346,8 +346,8 @@ def test_no_tokens_have_no_codes(train: Train) -> None:
 
 @pytest.mark.parametrize("first_tokens", [1, 2, 5, 40])
 def test_tables_of_a_tiny_first_batch_serve_later_ones(first_tokens: int) -> None:
-    # A collection may begin with one short document. What comes later gets pages of its own, but its tables are those of the
-    # first: they must not lose much more than tables that were fitted to it.
+    # A collection may start with one short document. Later documents get their own pages but the tables of the first, whose
+    # error must not be much higher than that of fitted tables.
     later = clustered(2, 4000)
     tiny = Codebook([train_page(clustered(1, first_tokens), centroid_count(first_tokens), 4, True, 1)])
     page = train_page(later, 128, 4, True, 1, tiny)

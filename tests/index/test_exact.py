@@ -1,40 +1,38 @@
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from trilens.errors import BadInput
 from trilens.index.exact import BLOCK_ROWS, exact_dense, exact_multi, exact_sparse, exact_xtr
 from trilens.index.topk import TopK
+from trilens.kernels.array_types import Float32s, Mask
 from trilens.represent import Dense, Multi, Sparse
 
-Mask = NDArray[np.bool_]
 
-
-def sparse(matrix: NDArray[np.float32]) -> Sparse:
+def sparse(matrix: Float32s) -> Sparse:
     rows, terms = np.nonzero(matrix)
     indptr = np.searchsorted(rows, np.arange(len(matrix) + 1)).astype(np.int64)
     return Sparse(indptr, terms.astype(np.int32), matrix[rows, terms], matrix.shape[1])
 
 
-def multi(texts: list[NDArray[np.float32]], dims: int) -> Multi:
+def multi(texts: list[Float32s], dims: int) -> Multi:
     offsets = np.cumsum([0, *(len(text) for text in texts)], dtype=np.int64)
     return Multi(offsets, np.concatenate([np.empty((0, dims), np.float32), *texts]), np.zeros(offsets[-1], np.int32))
 
 
-def random_texts(random: np.random.Generator, count: int, dims: int, least: int = 0) -> list[NDArray[np.float32]]:
+def random_texts(random: np.random.Generator, count: int, dims: int, least: int = 0) -> list[Float32s]:
     return [random.normal(size=(random.integers(least, 6), dims)).astype(np.float32) for _ in range(count)]
 
 
-def require_best(top: TopK, scores: NDArray[np.float32], allowed: Mask | None = None) -> None:
-    """`top` holds the best of the score matrix, and every row with its own score."""
+def require_best(top: TopK, scores: Float32s, allowed: Mask | None = None) -> None:
+    """Check that `top` has the best rows of the score matrix, each with its score."""
     rows = np.arange(scores.shape[1]) if allowed is None else np.flatnonzero(allowed)
-    found = min(top.rows.shape[1], len(rows))
-    assert (top.rows[:, found:] == -1).all() and (top.scores[:, found:] == -np.inf).all()
+    count = min(top.rows.shape[1], len(rows))
+    assert (top.rows[:, count:] == -1).all() and (top.scores[:, count:] == -np.inf).all()
     for query in range(len(scores)):
-        best = top.rows[query, :found]
-        assert len(set(best.tolist())) == found and set(best.tolist()) <= set(rows.tolist())
-        np.testing.assert_allclose(top.scores[query, :found], np.sort(scores[query, rows])[::-1][:found], atol=1e-5)
-        np.testing.assert_allclose(top.scores[query, :found], scores[query, best], atol=1e-5)
+        best = top.rows[query, :count]
+        assert len(set(best.tolist())) == count and set(best.tolist()) <= set(rows.tolist())
+        np.testing.assert_allclose(top.scores[query, :count], np.sort(scores[query, rows])[::-1][:count], atol=1e-5)
+        np.testing.assert_allclose(top.scores[query, :count], scores[query, best], atol=1e-5)
 
 
 def test_dense_by_hand() -> None:
@@ -50,14 +48,14 @@ def test_dense_by_hand() -> None:
 @pytest.mark.parametrize("rows", [0, 1, 100, BLOCK_ROWS + 700])
 @pytest.mark.parametrize("passing", [None, 0.0, 0.01, 0.5])
 @pytest.mark.parametrize("k", [1, 10, 150])
-def test_dense_is_what_numpy_gives(rows: int, passing: float | None, k: int) -> None:
+def test_dense_equals_numpy(rows: int, passing: float | None, k: int) -> None:
     random = np.random.default_rng(rows)
     queries, docs = (Dense(random.normal(size=(count, 8)).astype(np.float32)) for count in (3, rows))
     allowed = None if passing is None else random.random(rows) < passing
     require_best(exact_dense(queries, docs, k, allowed), queries.vectors @ docs.vectors.T, allowed)
 
 
-def test_equal_vectors_come_in_the_order_of_their_rows() -> None:
+def test_equal_vectors_are_ordered_by_row() -> None:
     random = np.random.default_rng(0)
     firsts = []
     for batch in (1, 2, 8):
@@ -79,7 +77,7 @@ def test_sparse_by_hand() -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_sparse_is_what_numpy_gives(seed: int) -> None:
+def test_sparse_equals_numpy(seed: int) -> None:
     random = np.random.default_rng(seed)
     matrix = (random.normal(size=(60, 20)) * (random.random((60, 20)) < 0.2)).astype(np.float32)
     allowed = random.random(50) < 0.5 if seed % 2 else None
@@ -97,7 +95,7 @@ def test_multi_by_hand() -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_multi_is_what_numpy_gives(seed: int) -> None:
+def test_multi_equals_numpy(seed: int) -> None:
     random = np.random.default_rng(seed)
     queries, docs = random_texts(random, 5, 4), random_texts(random, 40, 4, least=1)
     allowed = random.random(40) < 0.5 if seed % 2 else None
@@ -105,7 +103,7 @@ def test_multi_is_what_numpy_gives(seed: int) -> None:
     require_best(exact_multi(multi(queries, 4), multi(docs, 4), 7, allowed), scores, allowed)
 
 
-def test_a_row_without_tokens_comes_after_all_others() -> None:
+def test_a_row_without_tokens_ranks_last() -> None:
     docs = [np.empty((0, 2), np.float32), np.array([[-1, -1]], np.float32), np.array([[1, 1]], np.float32)]
     top = exact_multi(multi([np.ones((1, 2), np.float32)], 2), multi(docs, 2), 3)
     assert top.rows[0, :2].tolist() == [2, 1]
@@ -123,9 +121,9 @@ def test_other_dimensions_are_refused() -> None:
 
 
 def test_k_must_be_positive() -> None:
-    some = Dense(np.ones((1, 2), np.float32))
+    vectors = Dense(np.ones((1, 2), np.float32))
     with pytest.raises(BadInput, match="k is 0; expected at least 1"):
-        exact_dense(some, some, 0)
+        exact_dense(vectors, vectors, 0)
 
 
 def test_xtr_by_hand() -> None:
@@ -133,21 +131,22 @@ def test_xtr_by_hand() -> None:
         [np.array([[1.0, 0], [0.5, 0]], np.float32), np.array([[0, 1]], np.float32), np.array([[0.9, 0]], np.float32)], 2
     )
     queries = multi([np.array([[1, 0], [0, 1]], np.float32)], 2)
-    one = exact_xtr(queries, docs, 3, 1)  # the first query token retrieves one of the first row, the other one of the second
-    assert one.rows.tolist() == [[0, 1, -1]] and one.scores.tolist() == [[2, 2, -np.inf]]
-    two = exact_xtr(queries, docs, 3, 2)  # [1, 0.9] and [1, 0]: what is not retrieved counts as 0.9 and as 0
-    np.testing.assert_allclose(two.scores, [[1.9, 1, 0.9]])
-    assert two.rows.tolist() == [[1, 0, 2]]
+    # One token each: the first query token retrieves a token of row 0, the second a token of row 1.
+    top = exact_xtr(queries, docs, 3, 1)
+    assert top.rows.tolist() == [[0, 1, -1]] and top.scores.tolist() == [[2, 2, -np.inf]]
+    top = exact_xtr(queries, docs, 3, 2)  # similarities [1, 0.9] and [1, 0]: the imputed scores are 0.9 and 0
+    np.testing.assert_allclose(top.scores, [[1.9, 1, 0.9]])
+    assert top.rows.tolist() == [[1, 0, 2]]
 
 
 def test_xtr_over_all_tokens_is_maxsim() -> None:
     random = np.random.default_rng(3)
     docs, queries = multi(random_texts(random, 40, 8), 8), multi(random_texts(random, 9, 8, least=1), 8)
-    everything, exact = exact_xtr(queries, docs, 10, 10**6), exact_multi(queries, docs, 10)
-    np.testing.assert_allclose(everything.scores, exact.scores, atol=1e-5)
-    np.testing.assert_array_equal(everything.rows, exact.rows)
+    xtr, exact = exact_xtr(queries, docs, 10, 10**6), exact_multi(queries, docs, 10)
+    np.testing.assert_allclose(xtr.scores, exact.scores, atol=1e-5)
+    np.testing.assert_array_equal(xtr.rows, exact.rows)
 
 
 @pytest.mark.parametrize("docs", [[], [np.empty((0, 2), np.float32)]], ids=["no rows", "a row without tokens"])
-def test_xtr_finds_nothing_in_nothing(docs: list[NDArray[np.float32]]) -> None:
+def test_xtr_without_tokens_returns_no_rows(docs: list[Float32s]) -> None:
     assert exact_xtr(multi([np.ones((2, 2), np.float32)], 2), multi(docs, 2), 3, 5).rows.tolist() == [[-1, -1, -1]]

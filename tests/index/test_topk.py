@@ -6,7 +6,7 @@ from trilens.index.topk import Heaps
 from trilens.kernels.topk import offer_rows
 
 
-def test_rows_offered_by_several_segments_end_in_one_order() -> None:
+def test_rows_of_several_segments_are_ranked_together() -> None:
     heaps = Heaps(2, 3)
     offer_rows(np.array([[1, 5], [2, 2]], np.float32), np.array([[0, 1], [0, 1]]), heaps.scores, heaps.rows)
     offer_rows(np.array([[5, 3], [-1, 0]], np.float32), np.array([[7, 8], [-1, -1]]), heaps.scores, heaps.rows)

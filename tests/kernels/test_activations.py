@@ -2,14 +2,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 
 from trilens.kernels.activations import ALL, highest_per_term, keep_weights
+from trilens.kernels.array_types import Float32s
 
 Row = list[tuple[int, float]]
 
 
-def kept(rows: NDArray[np.float32], top: int, own: list[list[int]], with_own: bool) -> list[Row]:
+def kept(rows: Float32s, top: int, own: list[list[int]], with_own: bool) -> list[Row]:
     starts = np.cumsum([0, *(len(terms) for terms in own)])
     flat = np.array([term for terms in own for term in terms], np.int32)
     indptr, terms, weights = keep_weights(rows, top, starts, flat, with_own)
@@ -18,19 +18,19 @@ def kept(rows: NDArray[np.float32], top: int, own: list[list[int]], with_own: bo
     return [pairs[indptr[i] : indptr[i + 1]] for i in range(len(rows))]
 
 
-def sorted_out(row: NDArray[np.float32], top: int, own: list[int], with_own: bool) -> Row:
-    """The slow twin: a full sort, best first, of equal weights the smaller term first."""
+def slow_weights(row: Float32s, top: int, own: list[int], with_own: bool) -> Row:
+    """Slow reference: a full sort by descending weight, equal weights by ascending term."""
     positive = [term for term in range(len(row)) if row[term] > 0]
     best = sorted(positive, key=lambda term: (-row[term], term))
-    chosen = set(best if top == ALL else best[:top]) | (set(own) & set(positive) if with_own else set())
-    return [(term, float(row[term])) for term in sorted(chosen)]
+    terms = set(best if top == ALL else best[:top]) | (set(own) & set(positive) if with_own else set())
+    return [(term, float(row[term])) for term in sorted(terms)]
 
 
 def test_weights_by_hand() -> None:
     row = np.array([[0.5, 2.0, 0.0, 1.0, 0.5, 0.5]], np.float32)
     assert kept(row, 2, [[4]], False) == [[(1, 2.0), (3, 1.0)]]
-    assert kept(row, 2, [[2, 4]], True) == [[(1, 2.0), (3, 1.0), (4, 0.5)]]  # own, but of weight zero: not kept
-    assert kept(row, 3, [[]], True) == [[(0, 0.5), (1, 2.0), (3, 1.0)]]  # of three equal ones the smallest term
+    assert kept(row, 2, [[2, 4]], True) == [[(1, 2.0), (3, 1.0), (4, 0.5)]]  # an own term of weight zero is dropped
+    assert kept(row, 3, [[]], True) == [[(0, 0.5), (1, 2.0), (3, 1.0)]]  # the smallest of three equal terms
     assert kept(row, 3, [[5]], True) == [[(0, 0.5), (1, 2.0), (3, 1.0), (5, 0.5)]]
     assert kept(row, 0, [[1, 4]], True) == [[(1, 2.0), (4, 0.5)]]
     assert kept(row, ALL, [[]], False) == [[(0, 0.5), (1, 2.0), (3, 1.0), (4, 0.5), (5, 0.5)]]
@@ -47,7 +47,7 @@ def test_weights_against_a_full_sort(top: int, with_own: bool) -> None:
     rows[3] = np.abs(rows[3]) * 1e-3 + 3  # all in one octave
     rows[4] = 0
     own = [sorted(rng.choice(1000, count, replace=False).tolist()) for count in (0, 5, 50, 1000, 3, 9)]
-    expected = [sorted_out(row, top, terms, with_own) for row, terms in zip(rows, own, strict=True)]
+    expected = [slow_weights(row, top, terms, with_own) for row, terms in zip(rows, own, strict=True)]
     assert kept(rows, top, own, with_own) == expected
 
 
@@ -60,14 +60,14 @@ def test_weights_against_a_full_sort(top: int, with_own: bool) -> None:
 )
 def test_any_row_against_a_full_sort(row: list[float], top: int, own: set[int], with_own: bool) -> None:
     rows = np.array([row], np.float32)
-    mine = sorted(term for term in own if term < len(row))
-    assert kept(rows, top, [mine], with_own) == [sorted_out(rows[0], top, mine, with_own)]
+    own_terms = sorted(term for term in own if term < len(row))
+    assert kept(rows, top, [own_terms], with_own) == [slow_weights(rows[0], top, own_terms, with_own)]
 
 
 def test_a_vocabulary_of_250_002_terms() -> None:
     rows = np.random.default_rng(6).random((2, 250_002), np.float32)
     own = [[0, 999, 250_001], []]
-    assert kept(rows, 768, own, True) == [sorted_out(row, 768, terms, True) for row, terms in zip(rows, own, strict=True)]
+    assert kept(rows, 768, own, True) == [slow_weights(row, 768, terms, True) for row, terms in zip(rows, own, strict=True)]
 
 
 def test_no_rows() -> None:
@@ -75,14 +75,14 @@ def test_no_rows() -> None:
 
 
 def distinct(texts: list[Row], shift: int, left_out: set[int], size: int = 40) -> list[list[tuple[int, float, float]]]:
-    """The terms of each text with their highest weights and how often they stand there."""
-    flat = [pair for text in texts for pair in [(7, 9.0), *text, (8, 9.0)]]  # what stands around a text must not show
+    """The terms of each text with their highest weights and counts."""
+    flat = [pair for text in texts for pair in [(7, 9.0), *text, (8, 9.0)]]  # tokens around a text must be ignored
     begins = np.cumsum([1, *(len(text) + 2 for text in texts)])[:-1]
     ends = begins + np.array([len(text) for text in texts], np.int64)
     marked = np.array([term in left_out for term in range(size)])
-    ids, given_weights = np.array([id_ for id_, _ in flat], np.int32), np.array([weight for _, weight in flat], np.float32)
-    indptr, *found = highest_per_term(ids, given_weights, begins, ends, shift, marked)
-    rows = list(zip(*(array.tolist() for array in found), strict=True))
+    ids, weights = np.array([id_ for id_, _ in flat], np.int32), np.array([weight for _, weight in flat], np.float32)
+    indptr, *arrays = highest_per_term(ids, weights, begins, ends, shift, marked)
+    rows = list(zip(*(array.tolist() for array in arrays), strict=True))
     return [rows[indptr[i] : indptr[i + 1]] for i in range(len(texts))]
 
 
@@ -102,9 +102,9 @@ def test_distinct_terms_by_hand() -> None:
 def test_distinct_terms_against_a_dict(texts: list[Row], shift: int, left_out: set[int]) -> None:
     expected = []
     for text in texts:
-        met: dict[int, list[float]] = {}
+        weights_of: dict[int, list[float]] = {}
         for id_, weight in text:
             if id_ >= shift and id_ not in left_out and weight > 0:
-                met.setdefault(id_ - shift, []).append(weight)
-        expected.append([(term, max(weights), len(weights)) for term, weights in sorted(met.items())])
+                weights_of.setdefault(id_ - shift, []).append(weight)
+        expected.append([(term, max(weights), len(weights)) for term, weights in sorted(weights_of.items())])
     assert distinct(texts, shift, left_out) == expected

@@ -1,22 +1,22 @@
-"""Bags give back the rows that they were made of."""
+"""Compressed lists and bitmaps decode to the rows that they were built from."""
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
+from trilens.kernels.array_types import Int32s, Int64s
 from trilens.kernels.bags import WORD, add_bits, add_list, fill_bags, measure_lists, unfold_bags
 
 
-def lists_of(held: list[list[int]], rows: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """Rows of terms, of the rows that hold each term."""
-    pairs = sorted((row, term) for term, some in enumerate(held) for row in some)
+def rows_of(lists: list[list[int]], rows: int) -> tuple[Int64s, Int32s]:
+    """Offsets and terms of rows, from the list of rows of each term."""
+    pairs = sorted((row, term) for term, term_rows in enumerate(lists) for row in term_rows)
     lengths = np.bincount([row for row, _ in pairs], minlength=rows)
     return np.concatenate([[0], np.cumsum(lengths)]), np.array([term for _, term in pairs], np.int32)
 
 
 def test_gaps_by_hand() -> None:
-    # Gaps are counted from row -1: 1, 127, 128 = 1·128 + 0, 16384 = 1·128² + 0·128 + 0; the lowest 7 bits come first.
-    indptr, terms = lists_of([[0, 127, 255, 16639]], 16640)
+    # Gaps start from row -1: 1, 127, 128 = 1·128 + 0, 16384 = 1·128² + 0·128 + 0; the lowest 7 bits come first.
+    indptr, terms = rows_of([[0, 127, 255, 16639]], 16640)
     list_ptr = measure_lists(indptr, terms, np.array([0]))
     gaps = np.zeros(list_ptr[-1], np.uint8)
     fill_bags(indptr, terms, np.array([0]), np.array([-1]), list_ptr, gaps, np.zeros((0, 260), np.uint64))
@@ -34,11 +34,11 @@ def test_bits_by_hand() -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_rows_are_given_back(seed: int) -> None:
+def test_rows_are_decoded(seed: int) -> None:
     random = np.random.default_rng(seed)
     rows, shares = 300_000, [0.3, 0.0001, 0.02, 0.00001, 0.1]
-    held = [np.flatnonzero(random.random(rows) < share).tolist() for share in shares]
-    indptr, terms = lists_of(held, rows)
+    rows_with = [np.flatnonzero(random.random(rows) < share).tolist() for share in shares]
+    indptr, terms = rows_of(rows_with, rows)
     lists, columns = np.array([-1, 0, 1, 2, -1]), np.array([0, -1, -1, -1, 1])
     list_ptr = measure_lists(indptr, terms, lists)
     gaps, bits = np.zeros(list_ptr[-1], np.uint8), np.zeros((2, -(-rows // WORD)), np.uint64)
@@ -47,6 +47,6 @@ def test_rows_are_given_back(seed: int) -> None:
     lengths = np.diff(indptr)[keep]
     cursor = np.full(rows, -1)
     cursor[keep] = np.cumsum(lengths) - lengths
-    found = np.empty(lengths.sum(), np.int32)
-    unfold_bags(np.array([1, 2, 3], np.int32), list_ptr, gaps, np.array([0, 4], np.int32), bits, cursor, found)
-    assert found.tolist() == terms[np.repeat(keep, np.diff(indptr))].tolist()
+    decoded = np.empty(lengths.sum(), np.int32)
+    unfold_bags(np.array([1, 2, 3], np.int32), list_ptr, gaps, np.array([0, 4], np.int32), bits, cursor, decoded)
+    assert decoded.tolist() == terms[np.repeat(keep, np.diff(indptr))].tolist()

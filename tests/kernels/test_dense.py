@@ -5,15 +5,15 @@ from trilens.kernels.dense import inner_product, kth_highest, offer_vectors
 
 
 def test_kth_highest_by_hand() -> None:
-    values, all_count = np.array([3.0, 1.0, 5.0, 4.0]), np.arange(4)
-    assert [kth_highest(values, all_count, k) for k in (1, 2, 3)] == [5.0, 4.0, 3.0]
-    assert kth_highest(values, all_count, 4) == -np.inf
+    values, rows = np.array([3.0, 1.0, 5.0, 4.0]), np.arange(4)
+    assert [kth_highest(values, rows, k) for k in (1, 2, 3)] == [5.0, 4.0, 3.0]
+    assert kth_highest(values, rows, 4) == -np.inf
     assert kth_highest(values, np.array([0, 1, -1, 3]), 2) == 3.0
     assert kth_highest(values, np.array([-1, -1, -1, 3]), 2) == -np.inf
 
 
-def test_rough_scores_hide_no_row() -> None:
-    """Scores that are as wrong as they may be, with many equal vectors, over several blocks."""
+def test_rough_scores_exclude_no_row_of_the_top_k() -> None:
+    """With the largest allowed errors and many equal vectors, over several blocks."""
     random = np.random.default_rng(0)
     queries = random.normal(size=(3, 16)).astype(np.float32)
     vectors = random.normal(size=(60, 16)).astype(np.float32)[random.integers(0, 60, 300)]
@@ -26,7 +26,7 @@ def test_rough_scores_hide_no_row() -> None:
         for start in (0, 200):
             span = slice(start, start + 200)
             offer_vectors(rough[:, span], queries, vectors[span], candidates[span], 0, heaps.scores, heaps.rows)
-        found = heaps.sorted()
+        top = heaps.sorted()
         for query in range(3):
             order = sorted((-exact[query, row], row) for row in candidates.tolist() if row >= 0)[:k]
-            assert found.rows[query].tolist() == [row for _, row in order] + [-1] * (k - len(order))
+            assert top.rows[query].tolist() == [row for _, row in order] + [-1] * (k - len(order))

@@ -1,13 +1,13 @@
-"""Rows of bytes and floats taken several at a time do what numpy does one by one."""
+"""SIMD operations on bytes and floats equal those of numpy."""
 
 from typing import Any
 
 import numba
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from trilens.kernels import lanes as module
+from trilens.kernels.array_types import Float32s, Int8s, Int16s, Int64s, UInt8s
 from trilens.kernels.compile import kernel
 from trilens.kernels.lanes import (
     CHUNK,
@@ -22,24 +22,21 @@ from trilens.kernels.lanes import (
     raise_to_products,
 )
 
-Bytes = NDArray[np.uint8]
-Floats = NDArray[np.float32]
-
 
 @kernel
-def raise_blocks(highest: Bytes, rows: Bytes, at: int) -> None:
+def raise_blocks(highest: UInt8s, rows: UInt8s, at: int) -> None:
     for block in range(0, len(highest), LANES):
         raise_to(highest, block, rows, at + block)
 
 
 @kernel
-def copy_blocks(rows: Bytes, at: int, row: Bytes) -> None:
+def copy_blocks(rows: UInt8s, at: int, row: UInt8s) -> None:
     for block in range(0, len(row), LANES):
         copy_to(rows, at + block, row, block)
 
 
 @kernel
-def compare(rows: Bytes, at: int, limits: Bytes, start: int) -> int:
+def compare(rows: UInt8s, at: int, limits: UInt8s, start: int) -> int:
     return at_least(rows, at, limits, start)  # type: ignore[no-any-return]
 
 
@@ -49,32 +46,30 @@ def first_bit(bits: np.uint64) -> int:
 
 
 @kernel
-def raise_block(best: Floats, start: int, vectors: Floats, columns: Floats, first: int, lanes: int) -> None:
+def raise_block(best: Float32s, start: int, vectors: Float32s, columns: Float32s, first: int, lanes: int) -> None:
     raise_to_products(best, start, vectors.reshape(-1), columns, first, lanes)
 
 
-def sum_products(
-    codes: Bytes, start: int, size: int, bits: int, table: NDArray[np.int8], query: NDArray[np.int16], first: int
-) -> int:
+def sum_products(codes: UInt8s, start: int, size: int, bits: int, table: Int8s, query: Int16s, first: int) -> int:
     return code_product(codes, start, size, bits, table, query, first)  # type: ignore[no-any-return]
 
 
-def decode(codes: Bytes, start: int, size: int, bits: int, table: NDArray[np.int8], base: Floats, vectors: Floats) -> None:
-    """Twice the base and half the levels, whose steps grow by one with every dimension, from place 3 on."""
+def decode(codes: UInt8s, start: int, size: int, bits: int, table: Int8s, base: Float32s, vectors: Float32s) -> None:
+    """Twice the base plus half the levels, with steps that grow by one per dimension, written from index 3 on."""
     steps = np.arange(1, 1 + size * 8 // bits).astype(np.float32)
     decode_codes(codes, start, size, bits, table, base, np.float32(2), steps, np.float32(0.5), vectors, 3)
 
 
 @pytest.fixture(params=["this processor", "any processor"])
 def compiled(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Compile for what this processor has, and for one that has no instruction of use; nothing is kept on disk."""
+    """Compile for this processor, and for one without special instructions; nothing is cached on disk."""
     if request.param == "any processor":
         monkeypatch.setattr(module, "_host_has", lambda feature: False)
     return numba.njit
 
 
-def edges(random: np.random.Generator, size: int) -> Bytes:
-    """Bytes of which many are 0, 127, 128 or 255: a signed comparison would go wrong there."""
+def edges(random: np.random.Generator, size: int) -> UInt8s:
+    """UInt8s of which many are 0, 127, 128 or 255, where a signed comparison would be wrong."""
     return random.choice([0, 1, 127, 128, 254, 255, *random.integers(0, 256, 6)], size).astype(np.uint8)
 
 
@@ -108,7 +103,7 @@ def test_a_row_is_copied_to_its_place(blocks: int) -> None:
 
 
 @pytest.mark.parametrize("at, start", [(0, 0), (5, 0), (0, 32), (33, 7)])
-def test_each_bit_tells_whether_its_byte_is_high_enough(at: int, start: int) -> None:
+def test_each_bit_is_the_comparison_of_its_byte(at: int, start: int) -> None:
     random = np.random.default_rng(at + start)
     for _ in range(20):
         rows, limits = edges(random, 100), edges(random, 100)
@@ -119,19 +114,19 @@ def test_each_bit_tells_whether_its_byte_is_high_enough(at: int, start: int) -> 
 
 
 def test_every_byte_reaches_zero_and_itself_and_only_255_reaches_255() -> None:
-    every, zeros, full = np.arange(256, dtype=np.uint8), np.zeros(LANES, np.uint8), np.full(LANES, 255, np.uint8)
-    for at in range(0, 256, LANES):
-        assert compare(every, at, zeros, 0) == 2**32 - 1
-        assert compare(every, at, every, at) == 2**32 - 1
-    assert [compare(every, at, full, 0) for at in (0, 96, 128)] == [0, 0, 0]
-    assert compare(every, 224, full, 0) == 1 << 31
+    all_bytes, zeros, full = np.arange(256, dtype=np.uint8), np.zeros(LANES, np.uint8), np.full(LANES, 255, np.uint8)
+    for start in range(0, 256, LANES):
+        assert compare(all_bytes, start, zeros, 0) == 2**32 - 1
+        assert compare(all_bytes, start, all_bytes, start) == 2**32 - 1
+    assert [compare(all_bytes, start, full, 0) for start in (0, 96, 128)] == [0, 0, 0]
+    assert compare(all_bytes, 224, full, 0) == 1 << 31
 
 
-def test_the_lowest_bit_by_hand_and_at_every_place() -> None:
+def test_the_lowest_bit_by_hand_and_at_every_index() -> None:
     assert [first_bit(np.uint64(bits)) for bits in (1, 2, 3, 0b10100, 0b11000000)] == [0, 1, 0, 2, 6]
-    for place in range(64):
-        assert first_bit(np.uint64(1 << place)) == place
-        assert first_bit(np.uint64(2**64 - (1 << place))) == place  # all bits above are set too
+    for index in range(64):
+        assert first_bit(np.uint64(1 << index)) == index
+        assert first_bit(np.uint64(2**64 - (1 << index))) == index  # all higher bits are set too
 
 
 def test_products_by_hand() -> None:
@@ -144,7 +139,7 @@ def test_products_by_hand() -> None:
     best[2] = 7  # higher than 0
     raise_block(best, 0, np.array([vector, vector]), columns.ravel(), 0, WIDTH)
     assert best.tolist() == [1, -3, 7, *[0] * 12, -4]
-    for pair in ([vector, -vector], [-vector, vector]):  # each of two counts
+    for pair in ([vector, -vector], [-vector, vector]):  # both vectors of the pair are used
         again = np.full(WIDTH, -np.inf, np.float32)
         raise_block(again, 0, np.array(pair), columns.ravel(), 0, WIDTH)
         assert again.tolist() == [1, 3, *[0] * 13, 4]
@@ -159,7 +154,7 @@ def test_products_of_several_blocks_are_those_of_numpy(dims: int, blocks: int) -
     lanes = blocks * WIDTH
     columns = random.normal(size=(dims, lanes)).astype(np.float32)
     vectors = random.normal(size=(6, dims)).astype(np.float32)
-    for shift in (0.0, -1000.0):  # so far down, everything is negative
+    for shift in (0.0, -1000.0):  # -1000 makes all products negative
         columns[0] = shift
         vectors[:, 0] = 1
         best = np.full(lanes, -np.inf, np.float32)
@@ -178,15 +173,15 @@ def test_a_block_of_products_leaves_the_others_alone() -> None:
     assert best.tolist() == [-9] * WIDTH + [4] * WIDTH + [-9] * WIDTH
 
 
-def test_what_is_no_number_does_not_replace_a_score() -> None:
+def test_nan_does_not_replace_a_score() -> None:
     vector = np.array([1, np.nan, 0, 0] * 2, np.float32)
     best = np.arange(WIDTH, dtype=np.float32)
     raise_block(best, 0, vector, np.ones(4 * WIDTH, np.float32), 0, WIDTH)
     assert best.tolist() == list(range(WIDTH))
 
 
-def codes_of(packed: Bytes, bits: int) -> NDArray[np.int64]:
-    """The slow twin: byte i holds the codes i, i + bytes, i + 2 · bytes …, the first in its lowest bits."""
+def codes_of(packed: UInt8s, bits: int) -> Int64s:
+    """Slow reference: byte i holds the codes i, i + bytes, i + 2 · bytes …, the first in its lowest bits."""
     return np.concatenate([packed.astype(np.int64) // 2**shift % 2**bits for shift in range(0, 8, bits)])
 
 
@@ -197,7 +192,7 @@ def test_decoded_codes_by_hand(compiled: Any) -> None:
     vectors, base = np.full(35, 99, np.float32), np.zeros(32, np.float32)
     base[1] = 10
     compiled(decode)(packed, 0, CHUNK, 4, table, base, vectors)
-    # dimension 0 is the low half of byte 0, dimension 16 its high half, and so on
+    # dimension 0 is in the low bits of byte 0, dimension 16 in its high bits
     levels = {0: 1 - 8, 1: 0 - 8, 2: -8, 15: 10 - 8, 16: 7 - 8, 17: 15 - 8, 18: -8, 31: 2 - 8}
     assert {d: vectors[3 + d] for d in levels} == {d: 2 * base[d] + (d + 1) / 2 * level for d, level in levels.items()}
     query = np.zeros(32, np.int16)

@@ -14,7 +14,7 @@ def test_maxsim_by_hand() -> None:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_maxsim_is_what_numpy_gives(seed: int) -> None:
+def test_maxsim_equals_numpy(seed: int) -> None:
     random = np.random.default_rng(seed)
     lengths = random.integers(0, 7, 50)
     offsets = np.concatenate([[0], np.cumsum(lengths)])

@@ -6,7 +6,7 @@ from trilens.kernels.padding import cut_batches
 
 
 def cost(lengths: list[int], ends: list[int], price: int) -> int:
-    """Of batches that end there: each is padded to its first text."""
+    """The cost of batches with these ends; each is padded to the length of its first text."""
     starts = [0, *ends[:-1]]
     return sum(price + (end - start) * max(1, lengths[start]) for start, end in zip(starts, ends, strict=True))
 
@@ -21,11 +21,11 @@ def test_no_other_cuts_cost_less() -> None:
     for batch_tokens, most, price in ((1000, 100, 5), (30, 100, 5), (1000, 3, 2), (1000, 100, 0), (1000, 100, 1000)):
         for count in (1, 2, 9):
             lengths = sorted(random.integers(1, 20, count).tolist(), reverse=True)
-            found = cut_batches(np.array(lengths), batch_tokens, most, price).tolist()
-            places = [list(ends) for size in range(count) for ends in combinations(range(1, count), size)]
-            every = [ends for cuts in places if allowed(lengths, ends := [*cuts, count], batch_tokens, most)]
-            assert found in every
-            assert cost(lengths, found, price) == min(cost(lengths, ends, price) for ends in every)
+            best = cut_batches(np.array(lengths), batch_tokens, most, price).tolist()
+            cuts = [list(ends) for size in range(count) for ends in combinations(range(1, count), size)]
+            possible = [ends for cut in cuts if allowed(lengths, ends := [*cut, count], batch_tokens, most)]
+            assert best in possible
+            assert cost(lengths, best, price) == min(cost(lengths, ends, price) for ends in possible)
 
 
 def test_by_hand() -> None:

@@ -1,20 +1,19 @@
-"""Codes of token vectors: the bytes by hand and against numpy, and the vectors that they stand for."""
+"""Quantised token vectors: the codes by hand and against numpy, and the decoded vectors."""
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
+from trilens.kernels.array_types import Float32s, Float64s, Int64s, Integers, UInt8s, UInt16s
 from trilens.kernels.residual import (
     SIZE_STRIDE,
     SIZES_ABOVE,
     SIZES_BELOW,
+    CodeTables,
+    TokenCodes,
     decode_tokens,
     encode_residuals,
     nearest_entry,
 )
-
-Floats = NDArray[np.float32]
-Bytes = NDArray[np.uint8]
 
 EIGHTHS = (np.arange(1, 257) / 8).astype(np.float32)
 ONES = np.ones(256, np.float32)
@@ -24,9 +23,9 @@ DIMS = {1: 128, 2: 64, 4: 32}  # that fill 16 bytes
 
 
 class Coder:
-    """Random centroids and tables of its own."""
+    """An encoder with random centroids and tables."""
 
-    def __init__(self, bits: int, dims: int, stretches: Floats, seed: int, centroids: int = 7) -> None:
+    def __init__(self, bits: int, dims: int, stretches: Float32s, seed: int, centroids: int = 7) -> None:
         random = np.random.default_rng(seed)
         self.bits, self.dims, self.stretches = bits, dims, stretches
         self.centroids = random.normal(size=(centroids, dims)).astype(np.float32)
@@ -38,34 +37,37 @@ class Coder:
         between = (self.levels[1 : 2**bits].astype(np.float64) + self.levels[: 2**bits - 1]) / 2
         self.cutoffs = (between * 1.5 / 127).astype(np.float32)
 
-    def encode(self, vectors: Floats, nearest: NDArray[np.uint16]) -> tuple[Bytes, Bytes, Bytes, Floats]:
+    @property
+    def tables(self) -> CodeTables:
+        return CodeTables(self.centroids, self.steps, self.sizes, self.stretches, self.levels)
+
+    def encode(self, vectors: Float32s, nearest: UInt16s) -> tuple[UInt8s, UInt8s, UInt8s, Float32s]:
         codes = np.zeros((len(vectors), self.dims * self.bits // 8), np.uint8)
         sizes, stretches = np.empty(len(vectors), np.uint8), np.empty(len(vectors), np.uint8)
         errors = np.empty(len(vectors), np.float32)
-        tables = (self.centroids, self.spread, self.steps, self.sizes, self.stretches, self.cutoffs, self.levels)
-        encode_residuals(vectors, nearest, *tables, codes, sizes, stretches, errors)
+        encoded = TokenCodes(nearest, codes, sizes, stretches)
+        encode_residuals(vectors, self.tables, self.spread, self.cutoffs, encoded, errors)
         return codes, sizes, stretches, errors
 
-    def decode(self, nearest: NDArray[np.uint16], codes: Bytes, sizes: Bytes, stretches: Bytes) -> Floats:
+    def decode(self, nearest: UInt16s, codes: UInt8s, sizes: UInt8s, stretches: UInt8s) -> Float32s:
         vectors = np.empty((len(nearest), self.dims), np.float32)
-        tables = (self.centroids, self.steps, self.sizes, self.stretches, self.levels)
-        decode_tokens(nearest, codes, sizes, stretches, *tables, vectors)
+        decode_tokens(nearest, codes, sizes, stretches, *self.tables, vectors)
         return vectors
 
-    def buckets(self, rest: Floats, sizes: Bytes | int) -> NDArray[np.int64]:
-        """How many cutoffs of its token's size each value lies above."""
+    def buckets(self, rest: Float32s, sizes: UInt8s | int) -> Int64s:
+        """The number of cutoffs, scaled by the size of the token, below each value."""
         limits = self.cutoffs * np.atleast_1d(self.sizes[sizes])[:, None]
-        codes: NDArray[np.int64] = (rest[:, :, None] > limits[:, None, :]).sum(axis=2)
+        codes: Int64s = (rest[:, :, None] > limits[:, None, :]).sum(axis=2)
         return codes
 
-    def sums(self, nearest: NDArray[np.uint16], codes: NDArray[np.int64], sizes: NDArray[np.integer] | int) -> Floats:
+    def sums(self, nearest: UInt16s, codes: Int64s, sizes: Integers | int) -> Float32s:
         """Centroid + size · steps · level."""
         rest = np.atleast_1d(self.sizes[sizes])[:, None] * self.steps * self.levels[codes].astype(np.float32)
         return self.centroids[nearest] + rest
 
 
-def pack(codes: NDArray[np.int64], bits: int) -> Bytes:
-    """The slow twin: codes (tokens, dims) as bytes, of which byte i holds the dimensions i, i + bytes, i + 2 · bytes …"""
+def pack(codes: Int64s, bits: int) -> UInt8s:
+    """Slow reference: pack codes (tokens, dims) into bytes; byte i holds the dimensions i, i + bytes, i + 2 · bytes …"""
     tokens, dims = codes.shape
     width = dims * bits // 8
     packed = np.zeros((tokens, width), np.uint8)
@@ -74,20 +76,20 @@ def pack(codes: NDArray[np.int64], bits: int) -> Bytes:
     return packed
 
 
-def unpack(packed: Bytes, bits: int) -> NDArray[np.int64]:
-    codes: NDArray[np.int64] = np.concatenate([packed // 2**shift % 2**bits for shift in range(0, 8, bits)], axis=1)
+def unpack(packed: UInt8s, bits: int) -> Int64s:
+    codes: Int64s = np.concatenate([packed // 2**shift % 2**bits for shift in range(0, 8, bits)], axis=1)
     return codes.astype(np.int64)
 
 
-def closest(table: Floats, values: NDArray[np.float64]) -> NDArray[np.int64]:
-    """The place of the nearest entry; of two equally near the larger."""
+def closest(table: Float32s, values: Float64s) -> Int64s:
+    """The index of the nearest entry; the larger of two equally near ones."""
     distances = np.abs(table.astype(np.float64)[None, :] - values[:, None])
-    places: NDArray[np.int64] = len(table) - 1 - distances[:, ::-1].argmin(axis=1)
-    return places
+    indices: Int64s = len(table) - 1 - distances[:, ::-1].argmin(axis=1)
+    return indices
 
 
-def one(
-    vector: list[float], centroid: float, bits: int, spread: float = 1, stretches: Floats = ONES
+def encode_one(
+    vector: list[float], centroid: float, bits: int, spread: float = 1, stretches: Float32s = ONES
 ) -> tuple[list[int], int, int, float]:
     """The codes, the size, the stretch and the error of one vector, with sizes of 1/8, 2/8, …"""
     levels = np.array(LEVELS[bits] + [0] * (16 - 2**bits), np.int8)
@@ -95,19 +97,13 @@ def one(
     dims = len(vector)
     codes = np.zeros((1, dims * bits // 8), np.uint8)
     size, stretch, error = np.zeros(1, np.uint8), np.zeros(1, np.uint8), np.zeros(1, np.float32)
+    centroids, steps = np.full((1, dims), centroid, np.float32), np.full(dims, spread * STEP[bits], np.float32)
     encode_residuals(
         np.array([vector], np.float32),
-        np.zeros(1, np.uint16),
-        np.full((1, dims), centroid, np.float32),
+        CodeTables(centroids, steps, EIGHTHS, stretches, levels),
         np.full(dims, spread, np.float32),
-        np.full(dims, spread * STEP[bits], np.float32),
-        EIGHTHS,
-        stretches,
         np.array(between, np.float32),
-        levels,
-        codes,
-        size,
-        stretch,
+        TokenCodes(np.zeros(1, np.uint16), codes, size, stretch),
         error,
     )
     return codes[0].tolist(), int(size[0]), int(stretch[0]), float(error[0])
@@ -117,7 +113,7 @@ def test_one_bit_by_hand() -> None:
     # 16 bytes of 8 dimensions: byte i has the dimensions i, i + 16, …, i + 112. Residuals of ±2 have the size 2 = EIGHTHS[15].
     signs = [1, -1, -1, 1, 1, 1, -1, 1]  # from the lowest bit: 1 + 8 + 16 + 32 + 128
     vector = [1.0 + 2 * sign * (-1 if i == 3 else 1) for sign in signs for i in range(16)]
-    codes, size, _, error = one(vector, 1, 1)
+    codes, size, _, error = encode_one(vector, 1, 1)
     assert codes == [185, 185, 185, 255 - 185] + [185] * 12
     assert (size, error) == (15, 0)
 
@@ -127,7 +123,7 @@ def test_two_bits_by_hand() -> None:
     # 9/8 are equally far from 1, which would leave no error, and the first of them is taken. Cutoffs: -7/8, 0 and 7/8.
     rest = [-1.5, -0.5, 0.5, 1.5]
     vector = [2 * rest[(i + plane) % 4] for plane in range(4) for i in range(16)]
-    codes, size, _, error = one(vector, 0, 2, spread=2)
+    codes, size, _, error = encode_one(vector, 0, 2, spread=2)
     assert codes == [0 + 1 * 4 + 2 * 16 + 3 * 64, 1 + 2 * 4 + 3 * 16, 2 + 3 * 4 + 1 * 64, 3 + 1 * 16 + 2 * 64] * 4
     assert size == 6
     assert error == pytest.approx(sum((x / 8) ** 2 for x in vector))  # decoded as 7/8 of it
@@ -137,7 +133,7 @@ def test_four_bits_by_hand() -> None:
     # The mean square is (4 · 56.25 + 2 · 20.25 + 2 · 0.25) / 16 / 8 = 266 / 128, and its root 1.442 is nearest to 12/8. Of the
     # sizes tried around it, 1 leaves no error: decoded as (code - 7.5) / 4.
     rest = [-1.875, 1.875, -1.125, 1.125, -0.125, 0.125, 1.875, -1.875]
-    codes, size, _, error = one(rest * 2 + rest[::-1] * 2, 0, 4)
+    codes, size, _, error = encode_one(rest * 2 + rest[::-1] * 2, 0, 4)
     assert (size, EIGHTHS[size], error) == (7, 1, 0)
     low = [0, 15, 3, 12, 7, 8, 15, 0]
     assert codes == [a + 16 * b for a, b in zip(low, low[::-1], strict=True)] * 2
@@ -146,18 +142,18 @@ def test_four_bits_by_hand() -> None:
 def test_the_stretch_brings_the_sum_to_length_one_by_hand() -> None:
     # Centroid ⅛, residual 1/16, which is on a cutoff: coded as ½ · 1/16, so 5/32 in each of 64 dimensions: a length of 5/4.
     stretches = np.linspace(0.5, 1, 256).astype(np.float32)
-    codes, size, stretch, error = one([3 / 16] * 64, 1 / 8, 2, spread=1 / 2, stretches=stretches)
+    codes, size, stretch, error = encode_one([3 / 16] * 64, 1 / 8, 2, spread=1 / 2, stretches=stretches)
     assert (codes, size) == ([2 + 8 + 32 + 128] * 16, 0)
     assert stretch == 153  # 1 / 1.25 = 0.8 = 0.5 + 153 / 510
     assert error == pytest.approx(64 * (3 / 16 - 1 / 8) ** 2, rel=1e-5)
-    assert one([3 / 16] * 64, 1 / 8, 2, spread=1 / 2)[3] == pytest.approx(64 * (1 / 32) ** 2)  # all stretches are 1
+    assert encode_one([3 / 16] * 64, 1 / 8, 2, spread=1 / 2)[3] == pytest.approx(64 * (1 / 32) ** 2)  # all stretches are 1
 
 
 def test_the_nearest_entry_by_hand() -> None:
     table = np.array([1, 2, 4, 8], np.float32)
-    asked = [-5, 1, 1.4, 1.6, 2, 2.9, 3.1, 7.9, 8, 99]
-    assert [nearest_entry(table, value) for value in asked] == [0, 0, 0, 1, 1, 1, 2, 3, 3, 3]
-    assert nearest_entry(table, 3) == 2  # in the middle: the larger
+    values = [-5, 1, 1.4, 1.6, 2, 2.9, 3.1, 7.9, 8, 99]
+    assert [nearest_entry(table, value) for value in values] == [0, 0, 0, 1, 1, 1, 2, 3, 3, 3]
+    assert nearest_entry(table, 3) == 2  # halfway: the larger
 
 
 @pytest.mark.parametrize("bits", [1, 2, 4])
@@ -167,7 +163,7 @@ def test_codes_are_those_of_numpy(bits: int, stretched: bool) -> None:
     coder = Coder(bits, 2 * DIMS[bits], stretches, seed=bits)
     random = np.random.default_rng(10 + bits)
     nearest = random.integers(0, 7, 300).astype(np.uint16)
-    reach = random.uniform(0.05, 4, (300, 1))  # some beyond the table of sizes on either side
+    reach = random.uniform(0.05, 4, (300, 1))  # some are outside the table of sizes on either side
     vectors = (coder.centroids[nearest] + reach * coder.spread * random.normal(size=(300, coder.dims))).astype(np.float32)
     codes, sizes, stretch_codes, errors = coder.encode(vectors, nearest)
 
@@ -195,7 +191,7 @@ def test_decoded_vectors_are_the_formula(bits: int, times: int) -> None:
     coder = Coder(bits, times * DIMS[bits], np.geomspace(0.5, 2, 256).astype(np.float32), seed=bits)
     random = np.random.default_rng(20 + bits)
     nearest = random.integers(0, 7, 400).astype(np.uint16)
-    codes = random.integers(0, 256, (400, 16 * times)).astype(np.uint8)  # every byte, also those no encoder would write
+    codes = random.integers(0, 256, (400, 16 * times)).astype(np.uint8)  # any byte, even if no encoder writes it
     sizes, stretches = (random.integers(0, 256, 400).astype(np.uint8) for _ in range(2))
     decoded = coder.decode(nearest, codes, sizes, stretches)
     expected = coder.stretches[stretches][:, None] * coder.sums(nearest, unpack(codes, bits), sizes.astype(np.int64))
@@ -203,8 +199,7 @@ def test_decoded_vectors_are_the_formula(bits: int, times: int) -> None:
 
 
 @pytest.mark.parametrize("bits", [1, 2, 4])
-def test_a_vector_made_of_levels_comes_back(bits: int) -> None:
-    # Where the residual has the size of the table and lies on the levels, nothing is lost.
+def test_a_vector_on_the_levels_is_decoded_exactly(bits: int) -> None:
     coder = Coder(bits, DIMS[bits], ONES, seed=3)
     coder.levels[: 2**bits] = np.array(LEVELS[bits]) * 8
     codes = np.tile([0, 2**bits - 1], (3, DIMS[bits] // 2))
@@ -221,6 +216,6 @@ def test_a_vector_made_of_levels_comes_back(bits: int) -> None:
 
 @pytest.mark.parametrize("centroid", [0.0, 1.0])
 def test_a_zero_vector_and_a_zero_sum_are_coded(centroid: float) -> None:
-    codes, size, stretch, error = one([0.0] * 32, centroid, 4, stretches=np.geomspace(0.5, 2, 256).astype(np.float32))
+    codes, size, stretch, error = encode_one([0.0] * 32, centroid, 4, stretches=np.geomspace(0.5, 2, 256).astype(np.float32))
     assert np.isfinite(error)
     assert 0 <= size < 256 and 0 <= stretch < 256 and len(codes) == 16

@@ -4,8 +4,8 @@ from collections import Counter
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 
+from trilens.kernels.array_types import UInt8s
 from trilens.kernels.words import BIGRAM, JOINER, LETTER, count_terms, number_words
 
 patient = settings(deadline=None)
@@ -14,7 +14,7 @@ KIND = {character: kind for kind, characters in ALPHABET.items() for character i
 TEXTS = st.lists(st.text("".join(ALPHABET.values()), max_size=30), max_size=5)
 
 
-def character_classes() -> NDArray[np.uint8]:
+def character_classes() -> UInt8s:
     classes = np.zeros(0x110000, np.uint8)
     for kind, value in (("L", LETTER), ("B", BIGRAM), ("J", JOINER)):
         classes[[ord(character) for character in ALPHABET[kind]]] = value
@@ -25,20 +25,20 @@ CLASSES = character_classes()
 
 
 def split(texts: list[str]) -> list[list[str]]:
-    """Words of each text by the kernel."""
+    """The words of each text, by the kernel."""
     joined = "".join(f"{text}\n" for text in texts)
     points = np.frombuffer(joined.encode("utf-32-le"), np.uint32)
     ends = np.cumsum([len(text) + 1 for text in texts], dtype=np.int64)
     words, word_ends, starts, lengths = number_words(points, ends, CLASSES)
     spans = zip(starts.tolist(), lengths.tolist(), strict=True)
     known = [joined[start : start + length] for start, length in spans]
-    assert len(set(known)) == len(known)  # each different word has one number
+    assert len(set(known)) == len(known)  # each distinct word has one number
     first = [0, *word_ends.tolist()]
     return [[known[word] for word in words[first[i] : first[i + 1]]] for i in range(len(texts))]
 
 
 def split_slowly(text: str) -> list[str]:
-    """The slow twin: a regular expression over the kinds of the characters."""
+    """Slow reference: a regular expression over the classes of the characters."""
     words = []
     for run in re.finditer(r"L(?:L|J(?=L))*|B+", "".join(KIND[character] for character in text)):
         word = text[run.start() : run.end()]
@@ -79,6 +79,6 @@ def test_terms_are_counted_as_a_counter_counts_them(texts: list[list[int]], term
     for i, text in enumerate(texts):
         expected = Counter(term_of[word] for word in text if term_of[word] >= 0)
         span = slice(indptr[i], indptr[i + 1])
-        found = list(zip(terms[span].tolist(), counts[span].tolist(), strict=True))
-        assert found == sorted(expected.items())
+        pairs = list(zip(terms[span].tolist(), counts[span].tolist(), strict=True))
+        assert pairs == sorted(expected.items())
         assert lengths[i] == expected.total()

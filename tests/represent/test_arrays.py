@@ -17,7 +17,7 @@ from trilens.represent.arrays import create_array, open_array, save_arrays, scra
         np.array(7.5),
     ],
 )
-def test_what_is_saved_is_opened(tmp_path: Path, array: np.ndarray[Any, Any]) -> None:
+def test_a_saved_array_is_opened(tmp_path: Path, array: np.ndarray[Any, Any]) -> None:
     save_arrays(tmp_path / "new" / "folder", first=array, second=np.zeros(1))
     opened = open_array(tmp_path / "new" / "folder", "first")
     assert (opened.dtype, opened.shape, opened.tolist()) == (array.dtype, array.shape, array.tolist())
@@ -38,7 +38,7 @@ def test_an_array_can_be_filled_in_its_file(tmp_path: Path, shape: tuple[int, in
 
 
 @pytest.mark.parametrize("length", [0, 5])
-def test_a_scratch_array_is_gone_afterwards(tmp_path: Path, length: int) -> None:
+def test_a_scratch_array_is_deleted_on_exit(tmp_path: Path, length: int) -> None:
     with scratch_array(tmp_path, "scratch", np.int64, length) as array:
         array[:] = 1
         assert len(array) == length
@@ -60,8 +60,8 @@ def test_a_truncated_file_is_named(tmp_path: Path, kept_bytes: int) -> None:
         open_array(tmp_path, "array")
 
 
-@pytest.mark.parametrize("content", [b"some text that is no array", b"\x00" * 200, b"\x93NUMPY\x01\x00\x04\x00abcd"])
-def test_a_file_that_is_no_array_is_named(tmp_path: Path, content: bytes) -> None:
+@pytest.mark.parametrize("content", [b"some text that is not an array", b"\x00" * 200, b"\x93NUMPY\x01\x00\x04\x00abcd"])
+def test_a_file_that_is_not_an_array_is_named(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "array.npy").write_bytes(content)
     with pytest.raises(CollectionDamaged, match=r"array\.npy is truncated or not an array file"):
         open_array(tmp_path, "array")

@@ -13,19 +13,19 @@ def numbered(texts: int, dims: int = 3) -> Dense:
 
 
 @pytest.mark.parametrize(("rows", "expected"), [([2, 0, 2], [[4, 5], [0, 1], [4, 5]]), ([], [])])
-def test_texts_are_taken_in_the_order_asked_for(rows: list[int], expected: list[list[float]]) -> None:
+def test_texts_are_taken_in_the_given_order(rows: list[int], expected: list[list[float]]) -> None:
     taken = numbered(3, 2).take(np.array(rows, np.int64))
     assert (len(taken), taken.dim, taken.vectors.tolist()) == (len(rows), 2, expected)
 
 
-def test_parts_are_laid_end_to_end() -> None:
+def test_parts_are_concatenated() -> None:
     whole = numbered(5)
     parts = [whole.take(np.arange(*bounds)) for bounds in ((0, 2), (2, 2), (2, 5))]
     assert Dense.concat(parts).vectors.tolist() == whole.vectors.tolist()
 
 
 @pytest.mark.parametrize("texts", [0, 1, 7])
-def test_what_is_saved_is_opened(tmp_path: Path, texts: int) -> None:
+def test_saved_vectors_are_opened(tmp_path: Path, texts: int) -> None:
     numbered(texts).save(tmp_path)
     opened = Dense.open(tmp_path)
     assert (len(opened), opened.dim) == (texts, 3)
@@ -33,6 +33,6 @@ def test_what_is_saved_is_opened(tmp_path: Path, texts: int) -> None:
 
 
 @pytest.mark.parametrize("vectors", [np.zeros(3, np.float32), np.zeros((1, 2)), np.zeros((1, 2), np.float16)])
-def test_vectors_of_another_kind_are_refused(vectors: np.ndarray[Any, Any]) -> None:
+def test_vectors_of_another_shape_or_dtype_are_refused(vectors: np.ndarray[Any, Any]) -> None:
     with pytest.raises(BadInput, match="expected float32"):
         Dense(vectors)

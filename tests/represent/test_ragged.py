@@ -18,13 +18,13 @@ def flat(rows: list[list[int]]) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, A
 def test_rows_are_taken_as_from_a_list(rows: list[list[int]], data: st.DataObject) -> None:
     wanted = data.draw(st.lists(st.integers(0, len(rows) - 1), max_size=10)) if rows else []
     offsets, items = flat(rows)
-    taken, picked = take_ragged(offsets, np.array(wanted, np.int64))
+    taken_offsets, positions = take_ragged(offsets, np.array(wanted, np.int64))
     expected_offsets, expected_items = flat([rows[row] for row in wanted])
-    assert taken.tolist() == expected_offsets.tolist()
-    assert items[picked].tolist() == expected_items.tolist()
+    assert taken_offsets.tolist() == expected_offsets.tolist()
+    assert items[positions].tolist() == expected_items.tolist()
 
 
 @given(st.lists(ROWS, min_size=1, max_size=4))
-def test_offsets_of_parts_become_those_of_the_whole(parts: list[list[list[int]]]) -> None:
+def test_offsets_of_parts_are_concatenated(parts: list[list[list[int]]]) -> None:
     expected, _ = flat([row for part in parts for row in part])
     assert concat_offsets([flat(part)[0] for part in parts]).tolist() == expected.tolist()

@@ -23,13 +23,13 @@ def sparse(texts: list[Text], dim: int = DIM) -> Sparse:
     )
 
 
-def texts_of(some: Sparse) -> list[Text]:
-    spans = [slice(some.indptr[i], some.indptr[i + 1]) for i in range(len(some))]
-    return [dict(zip(some.terms[span].tolist(), some.weights[span].tolist(), strict=True)) for span in spans]
+def texts_of(rows: Sparse) -> list[Text]:
+    spans = [slice(rows.indptr[i], rows.indptr[i + 1]) for i in range(len(rows))]
+    return [dict(zip(rows.terms[span].tolist(), rows.weights[span].tolist(), strict=True)) for span in spans]
 
 
 @given(TEXTS, st.data())
-def test_texts_are_taken_in_the_order_asked_for(texts: list[Text], data: st.DataObject) -> None:
+def test_texts_are_taken_in_the_given_order(texts: list[Text], data: st.DataObject) -> None:
     rows = data.draw(st.lists(st.integers(0, len(texts) - 1), max_size=8)) if texts else []
     taken = sparse(texts).take(np.array(rows, np.int64))
     assert texts_of(taken) == [texts[row] for row in rows]
@@ -37,14 +37,14 @@ def test_texts_are_taken_in_the_order_asked_for(texts: list[Text], data: st.Data
 
 
 @given(st.lists(TEXTS, min_size=1, max_size=4))
-def test_parts_are_laid_end_to_end(parts: list[list[Text]]) -> None:
+def test_parts_are_concatenated(parts: list[list[Text]]) -> None:
     whole = Sparse.concat([sparse(part) for part in parts])
     assert texts_of(whole) == [text for part in parts for text in part]
     assert whole.dim == DIM
 
 
 @pytest.mark.parametrize("texts", [[], [{}], [{1: 2.0, 5: 0.5}, {}, {0: 1.0}]])
-def test_what_is_saved_is_opened(tmp_path: Path, texts: list[Text]) -> None:
+def test_saved_vectors_are_opened(tmp_path: Path, texts: list[Text]) -> None:
     sparse(texts).save(tmp_path)
     opened = Sparse.open(tmp_path)
     assert texts_of(opened) == texts

@@ -16,13 +16,13 @@ def vocabulary(words: set[str]) -> Vocabulary:
     return Vocabulary.of(sorted(words))
 
 
-def words_of(some: Vocabulary) -> list[str]:
-    return [some.word(index) for index in range(len(some))]
+def words_of(words: Vocabulary) -> list[str]:
+    return [words.word(index) for index in range(len(words))]
 
 
 @patient
 @given(WORDS)
-def test_words_are_given_back_in_order(words: set[str]) -> None:
+def test_words_are_returned_in_order(words: set[str]) -> None:
     assert words_of(vocabulary(words)) == sorted(words)
 
 
@@ -37,10 +37,10 @@ def test_exactly_the_known_words_are_found(words: set[str], wanted: set[str]) ->
 @patient
 @given(st.lists(WORDS, min_size=1, max_size=4))
 def test_a_merge_is_the_union(parts: list[set[str]]) -> None:
-    union, places = Vocabulary.merge([vocabulary(part) for part in parts])
+    union, indices = Vocabulary.merge([vocabulary(part) for part in parts])
     assert words_of(union) == sorted(set().union(*parts))
-    for part, place in zip(parts, places, strict=True):
-        assert [union.word(index) for index in place] == sorted(part)
+    for part, part_indices in zip(parts, indices, strict=True):
+        assert [union.word(index) for index in part_indices] == sorted(part)
 
 
 @patient
@@ -52,6 +52,6 @@ def test_exactly_the_marked_words_are_kept(words: set[str], data: st.DataObject)
 
 
 @pytest.mark.parametrize("words", [set(), {""}, {"a", "é", "東京", "𝒳"}])
-def test_what_is_saved_is_opened(tmp_path: Path, words: set[str]) -> None:
+def test_a_saved_vocabulary_is_opened(tmp_path: Path, words: set[str]) -> None:
     vocabulary(words).save(tmp_path)
     assert words_of(Vocabulary.open(tmp_path)) == sorted(words)

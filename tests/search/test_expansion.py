@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from trilens import Collection, Document, SparseParams
+from trilens import Collection, Document
 from trilens.errors import BadInput
-from trilens.search.expansion import Feedback, parse_feedback
+from trilens.lenses.feedback import Expansion
+from trilens.search.options import SearchOptions
 
 # "feline" is only found through "cat"; filler keeps the words of the others rare.
 TEXTS = {
@@ -30,7 +31,7 @@ def collection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Collection]
 
 def test_rm3_by_hand(collection: Collection) -> None:
     """Only a holds cat. P(w|R) ∝ 1/4 cat, 2/4 feline, 1/4 whiskers; half of the query's weight of 1 goes to them."""
-    found = collection.explain("cat", "a", "bm25", expand=Feedback(docs=5, terms=3))
+    found = collection.explain("cat", "a", lenses=["bm25"], expand=Expansion(docs=5, terms=3))
     assert found.expansion is not None
     assert found.expansion["docs"] == ["a"]
     assert found.expansion["terms"] == pytest.approx({"feline": 0.25, "cat": 0.125, "whiskers": 0.125})
@@ -45,10 +46,10 @@ def test_rm3_by_hand(collection: Collection) -> None:
 
 
 def test_only_the_best_terms_and_no_common_ones(collection: Collection) -> None:
-    found = collection.explain("cat", "a", "bm25", expand=Feedback(terms=1))
+    found = collection.explain("cat", "a", lenses=["bm25"], expand=Expansion(terms=1))
     assert found.expansion is not None
     assert list(found.expansion["terms"]) == ["feline"]
-    common = collection.explain("number3", "filler3", "bm25", expand="on")
+    common = collection.explain("number3", "filler3", lenses=["bm25"], expand="on")
     assert common.expansion is not None
     assert set(common.expansion["terms"]) == {"number3", "text3"}
 
@@ -66,9 +67,9 @@ def test_the_original_alone(collection: Collection) -> None:
 def test_vocabulary_feedback(collection: Collection, lens: str, bag: bool) -> None:
     if bag and lens == "lexical":
         pytest.skip("lexical queries have no bag of tokens")
-    params = {lens: SparseParams(query="bag" if bag else "weights")}
+    params = {lens: {"query": "bag"}} if bag else {}
     for hit in collection.search(["cat"], 3, lenses=[lens], params=params, expand="docs=2,terms=5")[0]:
-        found = collection.explain("cat", hit.doc_id, lens, params=params, expand="docs=2,terms=5")
+        found = collection.explain("cat", hit.doc_id, lenses=[lens], params=params, expand="docs=2,terms=5")
         assert sum(part.score for part in found.parts) == pytest.approx(hit.score, abs=1e-4)
         assert found.expansion is not None
         assert 1 <= len(found.expansion["terms"]) <= 5
@@ -82,7 +83,7 @@ def test_a_batch_and_nothing_found(collection: Collection) -> None:
 
 
 def test_a_fusion_keeps_what_was_added(collection: Collection) -> None:
-    found = collection.explain("cat", "b", ["bm25", "dense"], expand="on", fusion="minmax")
+    found = collection.explain("cat", "b", lenses=["bm25", "dense"], expand="on", fusion="minmax")
     assert found.children is not None
     assert [child.expansion is not None for child in found.children] == [True, False]
 
@@ -90,18 +91,20 @@ def test_a_fusion_keeps_what_was_added(collection: Collection) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("off", "expansion is 'off'"),
+        ("off", "expand is 'off'"),
         ("docs=many", "docs=many; expected a number"),
-        ("docs=0", "expansion docs is 0"),
-        ("weight=2", "expansion weight is 2.0"),
+        ("docs=0", "expand.docs is 0; expected a value greater than or equal to 1"),
+        ("weight=2", "expand.weight is 2; expected a value less than or equal to 1"),
         ("docs=1,docs=2", "each once"),
     ],
 )
 def test_what_is_no_expansion(text: str, message: str) -> None:
     with pytest.raises(BadInput, match=message):
-        parse_feedback(text)
+        SearchOptions(expand=text)
 
 
 def test_lenses_that_cannot_be_expanded(collection: Collection) -> None:
-    with pytest.raises(BadInput, match="expansion is for bm25"):
+    with pytest.raises(
+        BadInput, match="expand is given, but the lenses searched are dense; it applies to bm25, sparse, tokens, lexical"
+    ):
         collection.search(["cat"], lenses=["dense"], expand="on")

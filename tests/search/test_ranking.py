@@ -1,13 +1,14 @@
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pytest
 
 from trilens.collection import Collection
 from trilens.encode.encoder import Encoded
-from trilens.index.bm25 import Bm25Lens
-from trilens.search.ranking import Ranked, best_documents
+from trilens.lenses.bm25 import Bm25Lens
+from trilens.search.ranking import DocTopK, best_documents
 from trilens.text.document import Document
 
 FILLER = "grey stone wall"
@@ -37,9 +38,20 @@ def encode(*queries: str) -> Encoded:
     return Bm25Lens().encoder.encode_queries(list(queries))
 
 
-def rank(collection: Collection, query: str, k: int, where: dict[str, str] | None = None) -> list[Ranked]:
-    (ranked,) = best_documents(collection.snapshot, "bm25", encode(query), k, where).ranked(collection.snapshot)
+class Ranked(NamedTuple):
+    key: int
+    row: int
+    score: float
+
+
+def rank(collection: Collection, query: str, k: int, filter: dict[str, str] | None = None) -> list[Ranked]:
+    (ranked,) = lists(best_documents(collection.snapshot, "bm25", encode(query), k, filter))
     return ranked
+
+
+def lists(top: DocTopK) -> list[list[Ranked]]:
+    rows = zip(top.keys.tolist(), top.rows.tolist(), top.scores.tolist(), strict=True)
+    return [[one for one in map(Ranked, *columns) if one.row >= 0] for columns in rows]
 
 
 def ids(collection: Collection, ranked: list[Ranked]) -> list[str]:
@@ -59,11 +71,11 @@ def test_a_document_with_many_good_passages_does_not_crowd_out_others(collection
 def test_each_document_stands_with_its_best_passage(collection: Collection) -> None:
     ranked = rank(collection, "apple", 3)
     texts = {document.doc_id: document.text for document in documents()}
-    found = zip(ids(collection, ranked), ranked, strict=True)
-    passages = {doc_id: texts[doc_id][document.start : document.end] for doc_id, document in found}
+    places = collection.snapshot.places(np.array([document.row for document in ranked]))
+    spans = list(zip(places.starts.tolist(), places.ends.tolist(), strict=True))
+    passages = {doc_id: texts[doc_id][slice(*span)] for doc_id, span in zip(ids(collection, ranked), spans, strict=True)}
     assert passages == {"many": "Apple pie now.", "other": f"Apple pie {FILLER}."[:14], "last": "An apple grows."}
-    many = next(document for document in ranked if ids(collection, [document]) == ["many"])
-    assert many.start == 0  # of equal passages the first
+    assert spans[ids(collection, ranked).index("many")][0] == 0  # of equal passages the first
 
 
 def test_a_filter_excludes(collection: Collection) -> None:
@@ -72,9 +84,7 @@ def test_a_filter_excludes(collection: Collection) -> None:
 
 
 def test_every_query_has_its_own_ranking(collection: Collection) -> None:
-    together = best_documents(collection.snapshot, "bm25", encode("apple", "stone", "nothing", "grows"), 2).ranked(
-        collection.snapshot
-    )
+    together = lists(best_documents(collection.snapshot, "bm25", encode("apple", "stone", "nothing", "grows"), 2))
     assert together == [rank(collection, query, 2) for query in ("apple", "stone", "nothing", "grows")]
     assert [len(ranked) for ranked in together] == [2, 2, 0, 1]
 

@@ -47,7 +47,7 @@ def test_union_of_several_lenses(collection: Collection) -> None:
 
 
 def test_filters_hold_and_k_cuts(collection: Collection) -> None:
-    found = collection.search(["cat"], 1, lenses=["bm25"], rerank="multi", where={"n": {"$gte": 1}})[0]
+    found = collection.search(["cat"], 1, lenses=["bm25"], rerank="multi", filter={"n": {"$gte": 1}})[0]
     assert len(found) == 1
     assert found[0].doc_id in ("b", "c")
 

@@ -1,7 +1,7 @@
-"""A lens that cannot be read without what it shares: rows are lists of numbers, and shared parts say which word each is.
+"""A lens that cannot be read without its shared parts: rows are lists of numbers, and shared parts map numbers to words.
 
-A batch adds a shared part with its words that no older one has, if there are any. Scores are counts of common words, so they
-are the same whatever was shared when: a wrong one means a lost, doubled or misplaced shared part.
+A batch adds a shared part with the words that no older part has, if there are any. Scores are counts of common words,
+whichever shared part holds them: a wrong score means a lost, duplicated or misplaced shared part.
 """
 
 from collections.abc import Sequence
@@ -14,13 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trilens.encode.encoder import Encoded, Progress
-from trilens.index.bm25 import Bm25Lens
-from trilens.index.lens import Mask
 from trilens.index.topk import TopK
+from trilens.kernels.array_types import Mask
+from trilens.lenses.lens import ExplainTarget, Lens, Searcher
+from trilens.lenses.parts import Part, ScoreParts
 from trilens.represent import Multi
 from trilens.represent.arrays import open_array, save_arrays
 from trilens.represent.ragged import concat_offsets, take_ragged
-from trilens.store.lenses import Lenses
+from trilens.store.config import CollectionConfig
+from trilens.store.lens_set import LensSet
 
 Ints = NDArray[np.int32]
 
@@ -58,14 +60,18 @@ class CodedPart:
     offsets: NDArray[np.int64]
     codes: Ints
 
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
 
-class CodedLens:
+
+class CodedLens(Lens):
     """See above."""
 
     name = "coded"
+    shares = True
 
     def __init__(self) -> None:
-        self.encoder = WordEncoder()
+        self.encoder: WordEncoder = WordEncoder()
 
     def share(self, encoded: Encoded, shared: Sequence[Ints], folder: Path) -> bool:
         assert encoded.multi is not None
@@ -77,13 +83,13 @@ class CodedLens:
     def open_shared(self, folder: Path) -> Ints:
         return open_array(folder, "words")
 
-    def build(self, encoded: Encoded, folder: Path, shared: Sequence[Ints]) -> None:
+    def build(self, encoded: Encoded, folder: Path, shared: Sequence[Ints] = ()) -> None:
         assert encoded.multi is not None
         numbers = {word: number for number, word in enumerate(np.concatenate([np.empty(0, np.int32), *shared]).tolist())}
         codes = np.array([numbers[word] for word in encoded.multi.tokens.tolist()], np.int32)
         save_arrays(folder, offsets=encoded.multi.offsets, codes=codes)
 
-    def merge(self, parts: Sequence[CodedPart], keep: Sequence[Mask], folder: Path, shared: Sequence[Ints]) -> None:
+    def merge(self, parts: Sequence[CodedPart], keep: Sequence[Mask], folder: Path, shared: Sequence[Ints] = ()) -> None:
         taken = [take_ragged(part.offsets, np.flatnonzero(mask)) for part, mask in zip(parts, keep, strict=True)]
         codes = [part.codes[picked] for part, (_, picked) in zip(parts, taken, strict=True)]
         assert all(some.max(initial=-1) < sum(map(len, shared)) for some in codes)
@@ -92,44 +98,60 @@ class CodedLens:
     def open(self, folder: Path) -> CodedPart:
         return CodedPart(open_array(folder, "offsets"), open_array(folder, "codes"))
 
-    def searcher(self, parts: Sequence[CodedPart], live: Sequence[Mask | None], shared: Sequence[Ints]) -> "CodedSearcher":
+    def searcher(self, parts: Sequence[CodedPart], live: Sequence[Mask | None], shared: Sequence[Ints] = ()) -> "CodedSearcher":
         return CodedSearcher(parts, live, np.concatenate([np.empty(0, np.int32), *shared]))
 
-    def figures(self, parts: Sequence[CodedPart], shared: Sequence[Ints]) -> dict[str, Any]:
+    def figures(self, parts: Sequence[CodedPart], shared: Sequence[Ints] = ()) -> dict[str, Any]:
         return {"words": sum(map(len, shared)), "longest": max((len(part.codes) for part in parts), default=0)}
 
 
-class CodedSearcher:
+class CodedSearcher(Searcher):
     """Counts the different words that query and row have in common."""
 
     def __init__(self, parts: Sequence[CodedPart], live: Sequence[Mask | None], words: Ints) -> None:
+        super().__init__(parts, live)
         self._rows = [
             set(words[part.codes[start:end]].tolist())
             for part in parts
             for start, end in zip(part.offsets[:-1], part.offsets[1:], strict=True)
         ]
-        masks = [
-            np.ones(len(part.offsets) - 1, np.bool_) if mask is None else mask for part, mask in zip(parts, live, strict=True)
-        ]
-        self._live = np.concatenate([np.empty(0, np.bool_), *masks])
+        masks = [np.ones(len(part), np.bool_) if mask is None else mask for part, mask in zip(parts, live, strict=True)]
+        self._live_rows = np.concatenate([np.empty(0, np.bool_), *masks])
 
-    def search(
-        self, queries: Encoded, k: int, allowed: Mask | None = None, exact: bool = False, params: Any | None = None
-    ) -> TopK:
+    def search(self, queries: Encoded, k: int, allowed: Mask | None = None, exact: bool = False, params: Any = None) -> TopK:
         assert queries.multi is not None
-        mask = self._live if allowed is None else allowed
+        mask = self._live_rows if allowed is None else allowed
         rows, scores = np.full((len(queries.multi), k), -1), np.full((len(queries.multi), k), -np.inf, np.float32)
         for query in range(len(queries.multi)):
-            words = set(queries.multi.take(np.array([query])).tokens.tolist())
-            common = [(-len(words & row), at) for at, row in enumerate(self._rows) if mask[at] and words & row]
-            for place, (score, at) in enumerate(sorted(common)[:k]):
-                rows[query, place], scores[query, place] = at, -score
+            words = self._query_words(queries, query)
+            common = [(-len(words & row), number) for number, row in enumerate(self._rows) if mask[number] and words & row]
+            for place, (score, number) in enumerate(sorted(common)[:k]):
+                rows[query, place], scores[query, place] = number, -score
         return TopK(rows, scores)
 
+    def score(
+        self, queries: Encoded, rows: NDArray[np.int64], params: Any = None, allowed: Mask | None = None
+    ) -> NDArray[np.float32]:
+        scores = np.full(rows.shape, -np.inf, np.float32)
+        for query, numbers in enumerate(rows.tolist()):
+            words = self._query_words(queries, query)
+            for place, number in enumerate(numbers):
+                if number >= 0:
+                    scores[query, place] = len(words & self._rows[number])
+        return scores
 
-class CodedLenses(Lenses):
-    """The lens beside another one."""
+    def explain(self, target: ExplainTarget) -> ScoreParts:
+        return ScoreParts([Part("common words", target.score or 0.0, "own")])
+
+    def _query_words(self, queries: Encoded, query: int) -> set[int]:
+        assert queries.multi is not None
+        return set(queries.multi.take(np.array([query])).tokens.tolist())
+
+
+class CodedLenses(LensSet):
+    """The lens beside bm25."""
 
     def __init__(self) -> None:
+        super().__init__(CollectionConfig(lenses=("bm25",)))
         self.coded = CodedLens()
-        self._lenses = {"bm25": Bm25Lens(), "coded": self.coded}
+        self._lenses["coded"] = self.coded

@@ -4,6 +4,10 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
+from trilens.store import merge, writer
+from trilens.store.catalog import Catalog
+from trilens.store.config import CollectionConfig, PassageConfig
+
 MEMORY = Path("/dev/shm")
 
 
@@ -12,3 +16,14 @@ def folder() -> Iterator[Path]:
     """A temporary folder, in memory where possible: thousands of fsyncs take minutes on a busy disk."""
     with TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None) as path:
         yield Path(path)
+
+
+@pytest.fixture
+def root(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty collection for `coded_collection`, whose segments and merges are small."""
+    monkeypatch.setattr(writer, "BUFFER_PASSAGES", 5)
+    monkeypatch.setattr(merge, "FANOUT", 3)
+    monkeypatch.setattr(merge, "SMALLEST", 6)
+    (folder / "segments").mkdir()
+    Catalog.create(folder, CollectionConfig(lenses=("bm25",), passages=PassageConfig(words=6, overlap=2)))
+    return folder

@@ -47,7 +47,7 @@ def _operator(field: Any, operator: str, operand: Any) -> bool:
 
 
 def _compare(field: Any, operator: str, operand: Any) -> bool:
-    """Whether the field, or an element of it, is of the operand's kind and compares as asked."""
+    """Whether the field, or an element of it, has the operand's type and satisfies the comparison."""
     values = field if isinstance(field, list) else [field]
     return any(_kind(value) == _kind(operand) and ORDER[operator](value, operand) for value in values)
 

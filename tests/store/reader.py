@@ -1,4 +1,4 @@
-"""What the reading processes of test_readers.py do. They only say what they see; the test judges it."""
+"""The reading processes of test_readers.py: they report what they see, and the test judges it."""
 
 import json
 import sys
@@ -9,7 +9,7 @@ from typing import Any
 from trilens.collection import Collection
 from trilens.text.document import Document
 
-from . import tiny
+from .tiny import TinyEncoder
 
 WORD = "harbour"
 DOCUMENTS = 20
@@ -27,7 +27,7 @@ def look(collection: Collection) -> dict[str, Any]:
     [hits] = collection.search([WORD], k=2 * DOCUMENTS)
     first = collection.get("d0")
     generation = first.metadata["generation"] if first else None
-    [filtered] = collection.search([WORD], k=2 * DOCUMENTS, where={"generation": generation})
+    [filtered] = collection.search([WORD], k=2 * DOCUMENTS, filter={"generation": generation})
     [by_text] = collection.search([f"generation{(generation or 0) // 2}"], k=2 * DOCUMENTS)
     return {
         "lenses": collection.lenses,
@@ -48,8 +48,8 @@ def say(seen: dict[str, Any]) -> None:
 
 
 def watch(root: Path, last: int) -> None:
-    """Look again and again, now by refreshing and now by opening anew, until the last generation is there."""
-    collection = Collection.open(root)
+    """Report repeatedly, refreshing or reopening in turn, until the last generation is visible."""
+    collection = Collection.open(root, encoder=TinyEncoder())
     turn, generation = 0, -1
     while generation < last:
         turn += 1
@@ -57,7 +57,7 @@ def watch(root: Path, last: int) -> None:
             collection.refresh()
         else:
             collection.close()
-            collection = Collection.open(root)
+            collection = Collection.open(root, encoder=TinyEncoder())
         for _ in range(STALE):
             seen = look(collection)
             say(seen)
@@ -66,18 +66,18 @@ def watch(root: Path, last: int) -> None:
 
 
 def check(root: Path, last: int) -> None:
-    """Verify the files again and again, until the last generation is there."""
+    """Check the files repeatedly, until the last generation is visible."""
     generation = -1
     while generation < last:
-        with Collection.open(root) as collection:
+        with Collection.open(root, encoder=TinyEncoder()) as collection:
             generation = look(collection)["generation"]
             report = collection.check()
             say({"problems": report.problems, "documents": report.documents})
 
 
 def hold(root: Path) -> None:
-    """Look at one commit whenever a line arrives; the line `refresh` moves on."""
-    with Collection.open(root) as collection:
+    """Report the snapshot for each input line; the line `refresh` refreshes it first."""
+    with Collection.open(root, encoder=TinyEncoder()) as collection:
         say(look(collection))
         for line in sys.stdin:
             moved = collection.refresh() if line.strip() == "refresh" else None
@@ -86,7 +86,7 @@ def hold(root: Path) -> None:
 
 def share(root: Path, last: int) -> None:
     """Several threads search one collection while another one keeps refreshing it."""
-    collection = Collection.open(root)
+    collection = Collection.open(root, encoder=TinyEncoder())
     collection.search([WORD])
     seen: list[dict[str, Any]] = []
     errors: list[str] = []
@@ -95,7 +95,7 @@ def share(root: Path, last: int) -> None:
     def searching() -> None:
         while not over.is_set():
             try:
-                [hits] = collection.search([WORD], k=2 * DOCUMENTS, where={"generation": {"$gte": 0}})
+                [hits] = collection.search([WORD], k=2 * DOCUMENTS, filter={"generation": {"$gte": 0}})
                 generations = sorted({hit.document.metadata["generation"] for hit in hits})
                 seen.append({"generations": generations, "count": len(hits)})
             except Exception as error:  # noqa: BLE001  the test wants to see every error
@@ -115,9 +115,9 @@ def share(root: Path, last: int) -> None:
 
 
 def write(root: Path) -> None:
-    """Try to write; say what happens."""
+    """Try to write, and report the outcome."""
     try:
-        with Collection.open(root) as collection:
+        with Collection.open(root, encoder=TinyEncoder()) as collection:
             collection.add([Document("intruder", "text")])
     except Exception as error:  # noqa: BLE001  the test wants to see every error
         say({"error": type(error).__name__, "message": str(error)})
@@ -126,7 +126,6 @@ def write(root: Path) -> None:
 
 
 if __name__ == "__main__":
-    tiny.install()
     role, folder, *rest = sys.argv[1:]
     {"watch": watch, "check": check, "hold": hold, "share": share, "write": write}[role](  # type: ignore[operator]
         Path(folder), *map(int, rest)

@@ -1,4 +1,4 @@
-"""Damage is found, named, and never searched."""
+"""Damaged collections are detected, the damaged file is named, and it is never searched."""
 
 import json
 import shutil
@@ -8,7 +8,6 @@ from contextlib import closing
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import numpy as np
 import pytest
@@ -17,12 +16,11 @@ from trilens.collection import Collection
 from trilens.encode.folder import CONFIG_FILE
 from trilens.encode.models import bundled_models
 from trilens.errors import BadModel, CollectionDamaged, CollectionMissing, TrilensError, UnknownFormat
-from trilens.store import lenses
 from trilens.store.config import DEFAULT_MODEL
 from trilens.store.schema import FORMAT_VERSION
 from trilens.text.document import Document
 
-from . import tiny
+from .tiny import LENSES, TinyEncoder
 
 DOCUMENTS = [
     Document("a", "A red fox crosses the frozen river.", "Fox", {"year": 1999}),
@@ -34,12 +32,11 @@ MODELS = bundled_models()
 
 @pytest.fixture(scope="module")
 def whole() -> Iterator[Path]:
-    """A collection of two segments, one of them with a deleted row, and what they share; tests change copies of it."""
-    with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patched:
-        patched.setattr(lenses, "OnnxEncoder", tiny.encoder_of)
+    """A collection of two segments, one of them with a deleted row, and their shared parts; tests change copies of it."""
+    with TemporaryDirectory() as folder:
         root = Path(folder) / "c"
-        options: dict[str, Any] = {"lenses": tiny.LENSES, "model": tiny.make_model(Path(folder))}
-        with Collection.create(root, **options, passages={"words": 30, "overlap": 5}) as collection:
+        passages = {"words": 30, "overlap": 5}
+        with Collection.create(root, lenses=LENSES, encoder=TinyEncoder(), passages=passages) as collection:
             collection.add([*DOCUMENTS, Document("old", "A river of the past.")])
             collection.add([Document("d", " ".join(f"w{number}" for number in range(200)))])
             collection.commit()
@@ -55,41 +52,41 @@ def root(whole: Path, folder: Path) -> Path:
 
 
 def files(root: Path) -> list[Path]:
-    """Every file of every segment."""
+    """All files of all segments."""
     return sorted(path for path in (root / "segments").rglob("*") if path.is_file())
 
 
 def problems(root: Path) -> list[str]:
-    with Collection.open(root) as collection:
+    with Collection.open(root, encoder=TinyEncoder()) as collection:
         found = collection.check().problems
     assert all(problem and "\n" not in problem for problem in found)
     return found
 
 
 def refuses(root: Path, kind: type[TrilensError] = CollectionDamaged) -> str:
-    """The one line with which opening and searching fail."""
-    with pytest.raises(kind) as caught, Collection.open(root) as collection:
+    """The one-line error of opening and searching."""
+    with pytest.raises(kind) as caught, Collection.open(root, encoder=TinyEncoder()) as collection:
         collection.search(["river"], lenses=["bm25"])
     assert "\n" not in str(caught.value)
     return str(caught.value)
 
 
 def change(root: Path, *statements: str) -> None:
-    """Change the catalog behind our back."""
+    """Change the catalog with plain SQL."""
     with closing(sqlite3.connect(root / "catalog.sqlite")) as connection, connection:
         for statement in statements:
             connection.execute(statement)
 
 
 def test_nothing_is_wrong_with_a_whole_collection(root: Path) -> None:
-    with Collection.open(root) as collection:
+    with Collection.open(root, encoder=TinyEncoder()) as collection:
         seen: list[int] = []
         report = collection.check(seen.append)
     sizes = [path.stat().st_size for path in files(root)]
     assert report.problems == []
     assert (report.documents, report.files, report.bytes) == (5, len(sizes), sum(sizes))
     assert sorted(seen) == sorted(sizes)
-    with Collection.open(root) as collection:
+    with Collection.open(root, encoder=TinyEncoder()) as collection:
         shared = {part.record.id for part in collection.snapshot.shared.every}
     assert shared
     assert len({path.parent.parent.name for path in files(root)} - shared) == 2
@@ -186,7 +183,7 @@ def test_a_foreign_file_is_named_and_left_alone(root: Path, place: str) -> None:
     named = [problem for problem in problems(root) if "does not belong" in problem]
     assert len(named) == 1
     assert str(foreign).startswith(named[0].split(" does not")[0])
-    with Collection.open(root) as collection:
+    with Collection.open(root, encoder=TinyEncoder()) as collection:
         collection.add([Document("new", "A river without damage.")])
         collection.commit()
         assert collection.search(["river"], lenses=["bm25"])[0]
@@ -198,7 +195,7 @@ def test_what_a_dead_writer_left_is_no_damage(root: Path) -> None:
     for name in ("0123456789abcdef", "unfinished-0123456789abcdef"):
         shutil.copytree(whole, whole.with_name(name))
     assert problems(root) == []
-    with Collection.open(root) as collection:
+    with Collection.open(root, encoder=TinyEncoder()) as collection:
         collection.add([Document("new", "text")])
         collection.commit()
     assert not (root / "segments" / "0123456789abcdef").exists()
@@ -212,10 +209,10 @@ def test_a_merge_during_a_check_is_no_damage(root: Path, retrain: bool) -> None:
     def optimize_once(_: int) -> None:
         if not done:
             done.append(1)
-            with Collection.open(root) as writer:
+            with Collection.open(root, encoder=TinyEncoder()) as writer:
                 writer.optimize(retrain)
 
-    with Collection.open(root) as collection:
+    with Collection.open(root, encoder=TinyEncoder()) as collection:
         report = collection.check(optimize_once)
     assert done
     assert report.problems == []
@@ -252,7 +249,7 @@ def test_a_truncated_catalog(root: Path, kept: float) -> None:
 
 
 def test_a_missing_catalog_is_not_made_anew(root: Path) -> None:
-    collection = Collection.open(root)
+    collection = Collection.open(root, encoder=TinyEncoder())
     (root / "catalog.sqlite").unlink()
     with pytest.raises(TrilensError):
         collection.search(["river"], lenses=["bm25"])
@@ -278,9 +275,9 @@ def test_another_format_version_names_both(root: Path, version: int) -> None:
         ("UPDATE documents SET title = 'Box' WHERE doc_id = 'a'", "document 'a' has changed"),
         ("UPDATE documents SET text = text || ' And more.' WHERE doc_id = 'b'", "document 'b'"),
         ("UPDATE documents SET key = key + 100 WHERE doc_id = 'a'", "document 'a' is in no segment"),
-        ("DELETE FROM documents WHERE doc_id = 'a'", "which does not exist"),
-        ("DELETE FROM documents WHERE doc_id = 'e'", "which does not exist"),
-        ("DELETE FROM deleted", "which does not exist"),
+        ("DELETE FROM documents WHERE doc_id = 'a'", "which is not in the catalog"),
+        ("DELETE FROM documents WHERE doc_id = 'e'", "which is not in the catalog"),
+        ("DELETE FROM deleted", "which is not in the catalog"),
         ("UPDATE files SET checksum = 'f' || substr(checksum, 2) WHERE path = 'rows/keys.npy'", "rows/keys.npy"),
         ("UPDATE files SET bytes = bytes + 1 WHERE path = 'rows/keys.npy'", "rows/keys.npy"),
         ("DELETE FROM files WHERE path = 'rows/keys.npy'", "rows/keys.npy does not belong"),
@@ -294,11 +291,11 @@ def test_a_changed_catalog_is_found(root: Path, statement: str, said: str) -> No
 def test_metadata_that_is_no_json(root: Path) -> None:
     change(root, "UPDATE documents SET metadata = '{' WHERE doc_id = 'a'")
     refuses(root)
-    with Collection.open(root) as collection:
+    with Collection.open(root, encoder=TinyEncoder()) as collection:
         with pytest.raises(CollectionDamaged, match=r"catalog\.sqlite"):
             collection.get("a")
         with pytest.raises(CollectionDamaged, match=r"catalog\.sqlite"):
-            collection.search(["river"], lenses=["bm25"], where={"year": 1999})
+            collection.search(["river"], lenses=["bm25"], filter={"year": 1999})
     try:
         found = problems(root)
     except CollectionDamaged as error:
@@ -306,10 +303,15 @@ def test_metadata_that_is_no_json(root: Path) -> None:
     assert any("catalog.sqlite" in problem for problem in found)
 
 
-@pytest.mark.parametrize("config", ["{", "[]", '{"lenses": ["smell"]}', '{"unknown": 1}'])
+@pytest.mark.parametrize("config", ["{", "[]", '{"lenses": ["bm25"], "bm25": {"k1": -1}}', '{"unknown": 1}'])
 def test_a_config_that_cannot_be_used(root: Path, config: str) -> None:
     change(root, f"UPDATE facts SET value = '{config}' WHERE name = 'config'")
     assert str(root / "catalog.sqlite") in refuses(root)
+
+
+def test_a_lens_that_is_not_installed(root: Path) -> None:
+    change(root, """UPDATE facts SET value = '{"lenses": ["smell"]}' WHERE name = 'config'""")
+    assert "lens 'smell', which is not installed" in refuses(root, UnknownFormat)
 
 
 @pytest.mark.parametrize("name", ["config", "commit"])

@@ -1,29 +1,29 @@
 import pytest
 
 from trilens.kernels.postings import MOST_ROWS
-from trilens.store.merge import FANOUT, SMALLEST, choose, choose_all
+from trilens.store.merge import FANOUT, SMALLEST, full_merge, next_merge
 
 
 def test_few_segments_are_left_alone() -> None:
-    assert choose([10] * (FANOUT - 1), [10] * (FANOUT - 1)) is None
+    assert next_merge([10] * (FANOUT - 1), [10] * (FANOUT - 1)) is None
 
 
 def test_the_youngest_of_a_size_are_merged() -> None:
     large = SMALLEST * FANOUT
     rows = [large] + [10] * FANOUT
-    assert choose(rows, rows) == slice(1, FANOUT + 1)
+    assert next_merge(rows, rows) == slice(1, FANOUT + 1)
 
 
 def test_a_segment_with_more_dead_than_live_rows_is_rewritten() -> None:
-    assert choose([100, 100, 100], [100, 49, 100]) == slice(1, 2)
-    assert choose([100, 100, 100], [100, 50, 100]) is None
+    assert next_merge([100, 100, 100], [100, 49, 100]) == slice(1, 2)
+    assert next_merge([100, 100, 100], [100, 50, 100]) is None
 
 
 def test_one_at_a_time_ends_with_few_segments() -> None:
     rows: list[int] = []
     for _ in range(10_000):
         rows.append(1)
-        while run := choose(rows, rows):
+        while run := next_merge(rows, rows):
             rows[run] = [sum(rows[run])]
     assert sum(rows) == 10_000
     assert len(rows) < 3 * FANOUT
@@ -40,4 +40,4 @@ def test_one_at_a_time_ends_with_few_segments() -> None:
     ],
 )
 def test_all_are_merged_up_to_the_limit(live: list[int], runs: list[slice]) -> None:
-    assert choose_all(live) == runs
+    assert full_merge(live) == runs

@@ -1,7 +1,6 @@
 """After any sequence of changes a collection equals a dict of its documents, and a collection built fresh from them."""
 
 import shutil
-from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any, ClassVar
@@ -13,16 +12,20 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
 from trilens.collection import Collection
+from trilens.encode.model import HeadsEncoder
+from trilens.encode.models import resolve_model
+from trilens.encode.onnx import OnnxEncoder
 from trilens.search.hits import Hit
-from trilens.store import lenses, merge, writer
+from trilens.store import merge, writer
 from trilens.store.catalog import Catalog
+from trilens.store.config import DEFAULT_MODEL
 from trilens.text.document import Document
 
-from . import tiny
 from .oracle import holds
+from .tiny import LENSES, TinyEncoder, real_lenses
 
 MEMORY = Path("/dev/shm")
-REAL = tiny.real_lenses()
+REAL = real_lenses()
 # Sparse scores are sums of hundreds of products, in the thousands with the bundled model.
 TOLERANCE = {"bm25": 1e-5, "dense": 1e-4, "sparse": 1e-3, "tokens": 1e-3, "lexical": 1e-4, "multi": 1e-4}
 IDS = [f"d{number}" for number in range(12)]
@@ -86,7 +89,7 @@ def scores(hits: list[Hit]) -> dict[str, float]:
 
 
 def require_same_ranking(found: list[Hit], expected: list[Hit], tolerance: float, complete: bool = True) -> None:
-    """The same scores for the same documents; among equal scores any order will do, and any choice at a cut."""
+    """The same scores for the same documents; ties may be ordered, and cut off at k, in any way."""
     np.testing.assert_allclose(list(scores(found).values()), list(scores(expected).values()), tolerance, tolerance)
     if complete:
         assert scores(found) == pytest.approx(scores(expected), abs=tolerance, rel=tolerance)
@@ -102,26 +105,25 @@ documents = st.builds(
 
 
 def in_order_of_keys(root: Path) -> list[Document]:
-    """What was committed, so that a fresh collection draws the same sample."""
+    """The committed documents in key order, so that a fresh collection draws the same sample."""
     catalog = Catalog.open(root)
     try:
-        return [document for _, _, document in catalog.every()]
+        return [document for _, _, document in catalog.all_documents()]
     finally:
         catalog.close()
 
 
 class Changes(RuleBasedStateMachine):
-    """A collection and the two dicts that it must equal: what is committed, and what is about to be."""
+    """A collection and the two dicts that it must equal: the committed state and the pending one."""
 
     lenses: ClassVar[list[str]] = ["bm25"]
-    tiny: ClassVar[bool] = False
+    encoder: ClassVar[HeadsEncoder | None] = None
 
     def __init__(self) -> None:
         super().__init__()
         self.folder = Path(mkdtemp(dir=MEMORY if MEMORY.is_dir() else None))
-        self.options: dict[str, Any] = {"lenses": self.lenses, "passages": {"words": 8, "overlap": 2}, "threads": 1}
-        if self.tiny:
-            self.options["model"] = tiny.make_model(self.folder)
+        self.opening: dict[str, Any] = {"threads": 1, "encoder": self.encoder}
+        self.options = {"lenses": self.lenses, "passages": {"words": 8, "overlap": 2}, **self.opening}
         self.collection = Collection.create(self.folder / "changed", **self.options)
         self.pending: dict[str, Document] = {}
         self.committed: dict[str, Document] = {}
@@ -172,7 +174,7 @@ class Changes(RuleBasedStateMachine):
     @rule()
     def reopen(self) -> None:
         self.collection.close()
-        self.collection = Collection.open(self.folder / "changed", threads=1)
+        self.collection = Collection.open(self.folder / "changed", **self.opening)
         self.pending, self.changed = dict(self.committed), False
 
     @invariant()
@@ -221,20 +223,20 @@ class Changes(RuleBasedStateMachine):
         for lens in self.lenses:
             everything = self.collection.search(QUERIES, ALL, lenses=[lens])
             for where in FILTERS:
-                filtered = self.collection.search(QUERIES, ALL, lenses=[lens], where=where)
+                filtered = self.collection.search(QUERIES, ALL, lenses=[lens], filter=where)
                 for some, every in zip(filtered, everything, strict=True):
                     kept = [hit for hit in every if holds(hit.document.metadata, where)]
                     require_same_ranking(some, kept, TOLERANCE[lens])
 
     def _compare_multi(self, fresh: Collection) -> None:
-        """Scores depend a little on what the codebook was made from: on nothing but the documents once it is made anew."""
+        """Scores depend slightly on the codebook's training data; after retraining, on the documents alone."""
         found = self.collection.search(QUERIES, ALL, lenses=["multi"])
         expected = fresh.search(QUERIES, ALL, lenses=["multi"])
         assert [scores(hits).keys() for hits in found] == [scores(hits).keys() for hits in expected]
         copy = self.folder / f"copy{self.commits}"
         shutil.copytree(self.folder / "changed", copy)
         fresh.optimize(retrain=True)
-        with Collection.open(copy, threads=1) as retrained:
+        with Collection.open(copy, **self.opening) as retrained:
             retrained.optimize(retrain=True)
             self._compare(retrained, fresh, self.lenses)
 
@@ -247,25 +249,25 @@ class Changes(RuleBasedStateMachine):
 
 
 class ChangesWithVectors(Changes):
-    """The same with every lens, the bundled model making the vectors."""
+    """The same with every lens and the bundled model, which is loaded once for all collections."""
 
     lenses = REAL
+    encoder = OnnxEncoder(resolve_model(DEFAULT_MODEL), threads=1) if "dense" in REAL else None
 
 
 class ChangesWithTinyVectors(Changes):
-    """The same with every lens and a model that takes no time."""
+    """The same with every lens and the tiny encoder."""
 
-    lenses = tiny.LENSES
-    tiny = True
+    lenses = LENSES
+    encoder = TinyEncoder()
 
 
 @pytest.fixture(autouse=True)
-def small_and_shared(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Few documents make segments and merges; the model is loaded once for all collections."""
+def small_segments(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few documents make segments and merges."""
     monkeypatch.setattr(writer, "BUFFER_PASSAGES", 5)
     monkeypatch.setattr(merge, "FANOUT", 3)
     monkeypatch.setattr(merge, "SMALLEST", 6)
-    monkeypatch.setattr(lenses, "OnnxEncoder", cache(tiny.encoder_of))
 
 
 def run(machine: type[RuleBasedStateMachine], examples: int, steps: int) -> None:

@@ -1,4 +1,4 @@
-"""Readers in other processes see whole commits only, and keep the one they hold."""
+"""Readers in other processes see only whole commits, and keep their snapshot until they refresh."""
 
 import json
 import os
@@ -13,27 +13,26 @@ import pytest
 
 from trilens.collection import Collection
 from trilens.errors import CollectionLocked
-from trilens.store import lenses, merge, writer
+from trilens.store import merge, writer
 
-from . import tiny
 from .reader import DOCUMENTS, WORD, documents, look
+from .tiny import TinyEncoder
 
 LAST = 30
 
 
 @pytest.fixture(autouse=True)
 def small_segments(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Several segments per commit, and merges all the time."""
+    """Several segments per commit, and frequent merges."""
     monkeypatch.setattr(writer, "BUFFER_PASSAGES", 7)
     monkeypatch.setattr(merge, "FANOUT", 3)
     monkeypatch.setattr(merge, "SMALLEST", 8)
-    monkeypatch.setattr(lenses, "OnnxEncoder", tiny.encoder_of)
 
 
 @pytest.fixture(params=["bm25", "multi"])
 def root(folder: Path, request: pytest.FixtureRequest) -> Path:
     """A collection whose first commit is generation 0."""
-    with Collection.create(folder / "c", lenses=[request.param], model=tiny.make_model(folder)) as collection:
+    with Collection.create(folder / "c", lenses=[request.param], encoder=TinyEncoder()) as collection:
         collection.add(documents(0))
     return folder / "c"
 
@@ -61,7 +60,7 @@ def reader(role: str, root: Path, *rest: int) -> Iterator["subprocess.Popen[str]
 
 
 def line(process: "subprocess.Popen[str]", order: str = "") -> dict[str, Any]:
-    """What a reader says next, asked by an order if there is one."""
+    """The next line of a reader, after sending it an order if there is one."""
     assert process.stdin is not None
     assert process.stdout is not None
     if order:
@@ -71,7 +70,7 @@ def line(process: "subprocess.Popen[str]", order: str = "") -> dict[str, Any]:
 
 
 def rest(process: "subprocess.Popen[str]") -> list[dict[str, Any]]:
-    """Everything else that a reader says before it ends well."""
+    """The remaining lines of a reader, which must exit with status 0."""
     assert process.stdin is not None
     assert process.stdout is not None
     process.stdin.close()
@@ -81,8 +80,8 @@ def rest(process: "subprocess.Popen[str]") -> list[dict[str, Any]]:
 
 
 def write_generations(root: Path, first: int, last: int) -> None:
-    """One commit per generation, with an optimize now and then."""
-    with Collection.open(root) as collection:
+    """One commit per generation, some of them by optimize."""
+    with Collection.open(root, encoder=TinyEncoder()) as collection:
         for generation in range(first, last + 1):
             collection.upsert(documents(generation))
             if generation % 5 == 0:
@@ -92,7 +91,7 @@ def write_generations(root: Path, first: int, last: int) -> None:
 
 
 def require_whole(seen: dict[str, Any]) -> None:
-    """It is one commit, all of it, and nothing of another."""
+    """The reader saw all of one commit and nothing of another."""
     generation = seen["generation"]
     assert seen["commit"] == generation + 1
     assert seen["generations"] == [generation]
@@ -140,11 +139,11 @@ def test_a_snapshot_in_another_process_stays_until_refresh(root: Path) -> None:
 
 
 def test_a_snapshot_in_the_same_process_stays_until_refresh(root: Path) -> None:
-    with Collection.open(root) as held:
+    with Collection.open(root, encoder=TinyEncoder()) as held:
         first = look(held)
         snapshot = held.snapshot
         write_generations(root, 1, 1)
-        with Collection.open(root) as other:
+        with Collection.open(root, encoder=TinyEncoder()) as other:
             other.delete([f"d{i}" for i in range(DOCUMENTS)])
             other.optimize()
             assert len(other) == 0
@@ -154,14 +153,14 @@ def test_a_snapshot_in_the_same_process_stays_until_refresh(root: Path) -> None:
         assert len(held) == 0
         assert held.search([WORD]) == [[]]
         assert held.refresh() is False
-        # Whoever still holds the old snapshot goes on with it.
+        # The old snapshot remains usable.
         assert snapshot.documents_count == DOCUMENTS
         assert snapshot.document("d3") == documents(0)[3]
 
 
 def test_opening_again_keeps_what_the_first_connection_holds(root: Path) -> None:
     """Closing any handle of a file drops all POSIX locks on it, and SQLite's with them; so none may be opened and closed."""
-    with Collection.open(root) as held, Collection.open(root) as again:
+    with Collection.open(root, encoder=TinyEncoder()) as held, Collection.open(root, encoder=TinyEncoder()) as again:
         first = look(held)
         assert look(again) == first
         again.close()
@@ -182,7 +181,7 @@ def test_snapshots_that_nobody_holds_let_go_of_their_files(root: Path) -> None:
         links = [link for link in Path("/proc/self/fd").iterdir() if link.is_symlink()]
         return sum(str(root) in str(link.readlink()) for link in links)
 
-    with Collection.open(root) as held:
+    with Collection.open(root, encoder=TinyEncoder()) as held:
         few = open_files_after(3)  # SQLite keeps a handle or two for reuse
         assert open_files_after(20) == few > 0
     assert not [link for link in Path("/proc/self/fd").iterdir() if link.exists() and root in link.resolve().parents]
@@ -200,14 +199,14 @@ def test_threads_may_search_while_another_refreshes(root: Path) -> None:
 
 
 def test_a_second_writer_is_refused_in_one_line(root: Path) -> None:
-    with Collection.open(root) as first:
+    with Collection.open(root, encoder=TinyEncoder()) as first:
         first.add([documents(0)[0].__class__("first", "text")])
         with reader("write", root) as process:
             [said] = rest(process)
         assert said["error"] == CollectionLocked.__name__
         assert str(root) in said["message"]
         assert "\n" not in said["message"]
-        with pytest.raises(CollectionLocked, match="another process"), Collection.open(root) as second:
+        with pytest.raises(CollectionLocked, match="another process"), Collection.open(root, encoder=TinyEncoder()) as second:
             second.delete(["d0"])
         first.commit()
         with reader("write", root) as process:
@@ -218,20 +217,20 @@ def test_a_second_writer_is_refused_in_one_line(root: Path) -> None:
 
 def test_the_lock_is_free_after_rollback_close_and_error(root: Path) -> None:
     for end in ("rollback", "close", "error"):
-        first = Collection.open(root)
+        first = Collection.open(root, encoder=TinyEncoder())
         first.upsert(documents(1))
         if end == "error":
             with pytest.raises(ZeroDivisionError), first:
                 first.upsert(documents(2)[: 1 // 0])
         else:
             getattr(first, end)()
-        with Collection.open(root) as second:
+        with Collection.open(root, encoder=TinyEncoder()) as second:
             second.upsert(documents(0))
             assert second.commit().unchanged == DOCUMENTS
 
 
 def test_the_lock_is_free_after_a_failed_start(root: Path) -> None:
-    collection = Collection.open(root)
+    collection = Collection.open(root, encoder=TinyEncoder())
     (root / "catalog.sqlite").rename(root / "elsewhere")
     with pytest.raises(Exception, match=r"catalog"):
         collection.upsert(documents(1))
@@ -239,8 +238,8 @@ def test_the_lock_is_free_after_a_failed_start(root: Path) -> None:
         collection.upsert(documents(1))
     except Exception as error:  # noqa: BLE001  the traceback holds the failed writer while we go on
         (root / "elsewhere").rename(root / "catalog.sqlite")
-        with Collection.open(root) as second:
+        with Collection.open(root, encoder=TinyEncoder()) as second:
             second.upsert(documents(1))
         assert str(error)
-    with Collection.open(root) as third:
+    with Collection.open(root, encoder=TinyEncoder()) as third:
         assert look(third)["generation"] == 1

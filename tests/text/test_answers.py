@@ -108,7 +108,7 @@ def test_regular_expressions() -> None:
 
 
 def test_bad_answers() -> None:
-    with pytest.raises(BadInput, match=r"'\(a' is no regular expression .*repair it"):
+    with pytest.raises(BadInput, match=r"'\(a' is not a valid regular expression .*repair it"):
         AnswerMatcher(["(a"], "regex")
     with pytest.raises(BadInput, match="expected a list"):
         AnswerMatcher("one")

@@ -10,7 +10,7 @@ def test_a_known_id_names_both_places() -> None:
     with SeenIds() as seen:
         seen.add("x", Place("a.jsonl", 3))
         seen.add("y", Place("b.txt"))
-        with pytest.raises(BadInput, match=r"c.jsonl:9: the id 'x' was read before at a.jsonl:3; expected every id once"):
+        with pytest.raises(BadInput, match=r"c.jsonl:9: the id 'x' was read before at a.jsonl:3; expected unique ids"):
             seen.add("x", Place("c.jsonl", 9))
         with pytest.raises(BadInput, match=r"c.jsonl:10: the id 'y' was read before at b.txt;"):
             seen.add("y", Place("c.jsonl", 10))

@@ -1,4 +1,4 @@
-"""The layouts of DPR, TREC and MIRACL, and files that are named one by one."""
+"""The layouts of DPR, TREC and MIRACL, and files that the user names."""
 
 import gzip
 import json
@@ -39,7 +39,7 @@ def test_dpr_as_it_is_published(tmp_path: Path) -> None:
     assert split.queries == {"1": Query("who is a prophet", answers=("Aaron",))}
     assert (split.qrels, split.unjudged, split.answered) == ({}, ["2"], True)
     assert dataset.split("nq-dev").queries["1"].answers == ("a snake",)
-    with pytest.raises(BadInput, match="has no split 'test'; choose one of those it has: 'nq-dev', 'nq-test'"):
+    with pytest.raises(BadInput, match="has no split 'test'; expected one of 'nq-dev', 'nq-test'"):
         dataset.split("test")
 
 
@@ -91,7 +91,7 @@ def test_miracl_has_a_corpus_for_each_language(miracl: Path) -> None:
     assert (one.language, [path.parent.name for path in one.sources]) == ("sw", ["miracl-corpus-v1.0-sw"] * 2)
 
 
-def test_a_missing_corpus_is_told(tmp_path: Path) -> None:
+def test_a_missing_corpus_is_an_error(tmp_path: Path) -> None:
     write(tmp_path / "topics.tsv", "1\tone\n")
     write(tmp_path / "qrels.tsv", "1\td\t1\n")
     with pytest.raises(BadInput, match="has topics and judgements but no corpus"):
@@ -107,7 +107,7 @@ def test_files_can_be_named(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match=r"no query of .*dev.tsv has an answer; .* --qrels"):
         given_files(corpus, queries, None).split("dev")
     qrels.write_text("2 0 d 1\n9 0 d 1\n")
-    with pytest.raises(BadInput, match=r"q.txt judges 1 queries that are not among the queries, such as '9'"):
+    with pytest.raises(BadInput, match=r"q.txt judges 1 unknown queries, such as '9'"):
         dataset.split("dev")
     with pytest.raises(BadInput, match="nowhere does not exist"):
         given_files(corpus, queries, tmp_path / "nowhere")

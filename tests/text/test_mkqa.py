@@ -66,8 +66,8 @@ def test_bad_examples_name_the_line(folder: Path, line: str, says: str) -> None:
         Mkqa(folder).split("test")
 
 
-def test_other_splits_and_a_missing_corpus_are_told(folder: Path) -> None:
-    with pytest.raises(BadInput, match="no split 'dev'; choose the one it has: 'test'"):
+def test_other_splits_and_a_missing_corpus_are_errors(folder: Path) -> None:
+    with pytest.raises(BadInput, match="no split 'dev'; expected 'test'"):
         Mkqa(folder).split("dev")
     (folder / "corpus.jsonl").unlink()
     with pytest.raises(BadInput, match=r"has mkqa.jsonl but no corpus"):

@@ -1,5 +1,4 @@
 import re
-import time
 from itertools import pairwise
 
 import pytest
@@ -16,7 +15,7 @@ TEXTS = st.lists(PIECES | st.text(max_size=3), max_size=80).map("".join)
 
 
 def sentences(text: str) -> list[str]:
-    """Every sentence alone: passages as small as sentences allow."""
+    """The sentences of a text, without surrounding white space."""
     ends = [0, *passages._sentence_ends(text)]
     return [text[start:end].strip() for start, end in pairwise(ends) if text[start:end].strip()]
 
@@ -29,7 +28,7 @@ def test_passages_cover_the_text_within_their_limits(text: str, max_words: int, 
     assert all(0 <= start <= end <= len(text) for start, end in spans)
     assert all(count_words(text[start:end]) <= max_words for start, end in spans)
     covered = set().union(*(range(start, end) for start, end in spans))
-    assert all(character.isspace() for at, character in enumerate(text) if at not in covered)
+    assert all(character.isspace() for position, character in enumerate(text) if position not in covered)
     for (start, end), (next_start, next_end) in pairwise(spans):
         assert start < next_start and end < next_end
         assert count_words(text[next_start:end]) <= overlap_words
@@ -145,10 +144,26 @@ def test_the_fast_letters_are_letters() -> None:
     assert [chr(code) for code in range(0x3000) if fast.match(chr(code)) and not slow.match(chr(code))] == []
 
 
-@pytest.mark.parametrize("piece", ["The cat sat on the mat. ", "word ", "今天很好。", ".", "a.", '"', "\n  ", "a\n\n", "ภาษา "])
-def test_long_texts_take_linear_time(piece: str) -> None:
+@pytest.mark.parametrize(
+    ("piece", "step", "length"),
+    [
+        ("The cat sat on the mat. ", 480, 599),
+        ("word ", 600, 749),
+        ("今天很好。", 150, 185),
+        ("a.", 240, 300),
+        ("a\n\n", 360, 448),
+        ("ภาษา ", 150, 184),
+    ],
+)
+def test_a_long_repetitive_text_has_passages_at_regular_steps(piece: str, step: int, length: int) -> None:
     text = piece * (1_000_000 // len(piece))
-    start = time.process_time()
+    end = len(text.rstrip())
     spans = split_passages(text)
-    assert time.process_time() - start < 5
-    assert spans[-1][1] >= len(text.rstrip()) - 1
+    assert spans == [(step * number, min(step * number + length, end)) for number in range(len(spans))]
+    assert spans[-1][1] == end
+
+
+@pytest.mark.parametrize("piece", [".", '"', "\n  "])
+def test_a_long_text_without_words_is_one_passage(piece: str) -> None:
+    text = piece * (1_000_000 // len(piece))
+    assert split_passages(text) == [(0, len(text))]

@@ -1,4 +1,4 @@
-"""Queries in every published form."""
+"""Queries in every published format."""
 
 import gzip
 from pathlib import Path
@@ -71,7 +71,7 @@ def test_compressed_files_are_read(tmp_path: Path) -> None:
     [
         ("q.jsonl", "", "q.jsonl holds no query"),
         ("q.tsv", "", "q.tsv holds no query"),
-        ("q.txt", "plain words", "q.txt holds no query; expected JSON, a table, or topics"),
+        ("q.txt", "plain words", "q.txt holds no query; expected JSON, a table, or TREC topics"),
         ("q.jsonl", '{"id": "a", "text": "x"}\n{"id": "a", "text": "y"}\n', "q.jsonl:2: the query id 'a' was read before"),
         ("q.tsv", "a\tx\nb\ty\na\tz\n", "q.tsv:3: the query id 'a' was read before"),
         ("q.txt", TOPICS + TOPICS, "q.txt:13: the query id '51' was read before"),
@@ -87,11 +87,11 @@ def test_compressed_files_are_read(tmp_path: Path) -> None:
         ("q.csv", "who\t['a', open('x')]\n", "q.csv:1: the answers are"),
         ("q.txt", "<top><num> 1 </top>", "q.txt:1: the topic has no <title>"),
         ("q.txt", "<top><title> 1 </top>", "q.txt:1: the topic has no <num>"),
-        ("q.txt", "<top><num> 1 <title> a </top>\n<top><num> 2 <title> b", "q.txt:2: the topic that begins here has no end"),
-        ("q.txt", "<top><num> 1 <title> a\n<top><num> 2 <title> b </top>", "q.txt:1: the topic that begins here has no end"),
+        ("q.txt", "<top><num> 1 <title> a </top>\n<top><num> 2 <title> b", "q.txt:2: the topic that starts here is not closed"),
+        ("q.txt", "<top><num> 1 <title> a\n<top><num> 2 <title> b </top>", "q.txt:1: the topic that starts here is not closed"),
     ],
 )
-def test_bad_queries_are_told_with_their_place(name: str, text: str, says: str, tmp_path: Path) -> None:
+def test_errors_name_the_line(name: str, text: str, says: str, tmp_path: Path) -> None:
     (tmp_path / name).write_text(text)
     with pytest.raises(BadInput, match=says):
         read_queries(tmp_path / name)

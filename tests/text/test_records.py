@@ -30,9 +30,9 @@ def test_chosen_names_win_over_the_usual_ones() -> None:
     assert document == Document("k", "a", "n", {"id": "1", "text": "t", "title": "t"})
 
 
-@pytest.mark.parametrize(("given", "doc_id"), [(7, "7"), (-1, "-1"), (2.5, "2.5"), (10**30, "1" + "0" * 30)])
-def test_numbers_become_ids(given: float, doc_id: str) -> None:
-    assert make({"id": given, "text": "t"}).doc_id == doc_id
+@pytest.mark.parametrize(("number", "doc_id"), [(7, "7"), (-1, "-1"), (2.5, "2.5"), (10**30, "1" + "0" * 30)])
+def test_numbers_become_ids(number: float, doc_id: str) -> None:
+    assert make({"id": number, "text": "t"}).doc_id == doc_id
 
 
 def test_members_of_metadata_join_the_other_fields() -> None:

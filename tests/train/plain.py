@@ -1,4 +1,4 @@
-"""The arithmetic of losses in plain numpy, written apart from the code under test."""
+"""Losses in plain numpy, independent of the code under test."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ def cross_entropy(scores: Floats, targets: list[int]) -> float:
 
 
 def contrast(scores: Floats, symmetric: bool = False) -> float:
-    """The positive of query i is in column i."""
+    """Contrastive loss, where the positive of query i is in column i."""
     targets = list(range(len(scores)))
     forth = cross_entropy(scores, targets)
     return forth + cross_entropy(scores[:, : len(scores)].T, targets) if symmetric else forth

@@ -1,4 +1,4 @@
-"""Every loss with a small model, in one process with a whole batch or in one of several with a part of it.
+"""All losses with a small model, in one process with the whole batch or in one of several with a part of it.
 
     python -m tests.train.processes RANK PROCESSES MEETING_FILE OUTPUT
 
@@ -18,15 +18,21 @@ from torch import Tensor, distributed, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from trilens.train.gather import Gather, alone, joined
-from trilens.train.heads import DenseHead, LexicalHead, MultiHead, SparseHead, bags_of_tokens, lexical_vectors
+from trilens.train.heads import (
+    DenseHeadModule,
+    LexicalHeadModule,
+    MultiHeadModule,
+    SparseHeadModule,
+    bags_of_tokens,
+    lexical_vectors,
+)
 from trilens.train.losses.contrastive import info_nce
 from trilens.train.losses.distillation import kl_distillation, margin_mse
-from trilens.train.losses.ensemble import Heads as AnyHeads
-from trilens.train.losses.ensemble import ensemble
+from trilens.train.losses.ensemble import HeadOutputs, ensemble
 from trilens.train.losses.late import Score, late_interaction, own_maxsim
-from trilens.train.losses.m3 import Heads, m3
+from trilens.train.losses.m3 import M3Outputs, m3
+from trilens.train.losses.masked_words import retromae
 from trilens.train.losses.vdr import vdr
-from trilens.train.losses.words import retromae
 from trilens.train.losses.xtr import imputed, xtr
 
 HIDDEN, WORDS = 6, 15
@@ -41,7 +47,7 @@ class Side(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """Queries, docs (queries, group, tokens), and a teacher's scores of them."""
+    """Queries, docs (queries, group, tokens), and teacher scores."""
 
     queries: Side
     docs: Side
@@ -64,7 +70,7 @@ def whole_batch() -> Batch:
 
 
 def part_of(batch: Batch, rows: slice) -> Batch:
-    """Some rows, cut to the longest text among them, as a collator would pad them."""
+    """Some rows, truncated to their longest text, as a collator would pad them."""
 
     def cut(side: Side) -> Side:
         longest = int(side.mask[rows].sum(-1).max())
@@ -74,31 +80,31 @@ def part_of(batch: Batch, rows: slice) -> Batch:
 
 
 class Model(nn.Module):
-    """Embeddings, a layer and four heads; a forward pass is one loss, as DistributedDataParallel wants it."""
+    """Embeddings, a layer and four heads; a forward pass computes a loss, as DistributedDataParallel requires."""
 
     def __init__(self) -> None:
         super().__init__()
         torch.manual_seed(2)
         self.embeddings = nn.Embedding(WORDS, HIDDEN)
         self.layer = nn.Linear(HIDDEN, HIDDEN)
-        self.dense, self.lexical = DenseHead("mean"), LexicalHead(HIDDEN)
-        self.sparse, self.multi = SparseHead(HIDDEN, shift=2), MultiHead(HIDDEN, 4)
+        self.dense, self.lexical = DenseHeadModule("mean"), LexicalHeadModule(HIDDEN)
+        self.sparse, self.multi = SparseHeadModule(HIDDEN, shift=2), MultiHeadModule(HIDDEN, 4)
         self.double()
 
     def forward(self, loss: "Loss", batch: Batch, gather: Gather) -> Tensor:
         return loss(self, batch, gather)
 
-    def heads(self, side: Side) -> Heads:
+    def heads(self, side: Side) -> M3Outputs:
         """Dense, lexical and multi-vector representations, in the shape of the texts."""
         ids, mask = side.ids.flatten(0, -2), side.mask.flatten(0, -2)
         states = self.states(ids)
-        found = Heads(
+        actual = M3Outputs(
             self.dense(states, mask),
             lexical_vectors(self.lexical(states), ids, mask, WORDS),
             self.multi(states, mask),
             mask,
         )
-        return Heads(*(tensor.unflatten(0, side.ids.shape[:-1]) for tensor in found))
+        return M3Outputs(*(tensor.unflatten(0, side.ids.shape[:-1]) for tensor in actual))
 
     def words(self, side: Side) -> tuple[Tensor, Tensor]:
         """VDR's weights and bags, in the shape of the texts."""
@@ -138,9 +144,9 @@ def by_m3(model: Model, batch: Batch, gather: Gather, *, distil: bool) -> Tensor
 
 
 def by_ensemble(model: Model, batch: Batch, gather: Gather) -> Tensor:
-    def every(side: Side) -> AnyHeads:
+    def every(side: Side) -> HeadOutputs:
         three = model.heads(side)
-        return AnyHeads(three.dense, three.lexical, model.words(side)[0], three.multi, three.mask)
+        return HeadOutputs(three.dense, three.lexical, model.words(side)[0], three.multi, three.mask)
 
     return ensemble(
         every(batch.queries),
@@ -188,13 +194,13 @@ LOSSES: dict[str, Loss] = {
 
 
 def run(name: str, batch: Batch, gather: Gather) -> dict[str, "np.ndarray[tuple[int, ...], np.dtype[np.float64]]"]:
-    """The value of a loss and the gradient of each parameter, averaged over processes where there are several."""
+    """The value of a loss and the gradient of each parameter, averaged over processes."""
     model = Model()
     whole = model if gather is alone else DistributedDataParallel(model, find_unused_parameters=True)
     loss = whole(LOSSES[name], batch, gather)
     loss.backward()
-    found = {key: np.zeros(tuple(p.shape)) if p.grad is None else p.grad.numpy() for key, p in model.named_parameters()}
-    return {"value": np.array(loss.item()), **found}
+    actual = {key: np.zeros(tuple(p.shape)) if p.grad is None else p.grad.numpy() for key, p in model.named_parameters()}
+    return {"value": np.array(loss.item()), **actual}
 
 
 def main() -> None:
@@ -203,8 +209,8 @@ def main() -> None:
     torch.set_num_threads(1)
     distributed.init_process_group("gloo", init_method=f"file://{meeting}", rank=rank, world_size=processes)
     part = part_of(whole_batch(), PARTS[rank])
-    found = {f"{name}/{key}": value for name in LOSSES for key, value in run(name, part, joined).items()}
-    np.savez(output, allow_pickle=False, **found)
+    actual = {f"{name}/{key}": value for name in LOSSES for key, value in run(name, part, joined).items()}
+    np.savez(output, allow_pickle=False, **actual)
     distributed.destroy_process_group()
 
 

@@ -1,4 +1,4 @@
-"""Building a model: what its family and its tokenizer decide, how untrained heads start, what is frozen."""
+"""Building a model: defaults of its family and tokenizer, and initialisation of untrained heads."""
 
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,6 @@ from tests.train import tiny
 from trilens.encode.families import BGE_EN
 from trilens.errors import BadInput, BadModel
 from trilens.train.build import build_model, with_heads
-from trilens.train.freezing import freeze, recompute_layers
 from trilens.train.layers import layers_of
 from trilens.train.model import description_of, stacks_of
 
@@ -22,7 +21,7 @@ def bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tiny.bert(tmp_path_factory.mktemp("models") / "bge-tiny-en")
 
 
-def test_the_family_decides_what_is_not_said(bert: Path) -> None:
+def test_family_defaults(bert: Path) -> None:
     description = description_of(build_model(bert, ["dense", "sparse"]))
     assert (description.name, description.pooling, description.query_prefix) == ("bge-tiny-en", "cls", BGE_EN)
     assert (description.max_query_tokens, description.dim) == (tiny.PLACES, tiny.HIDDEN)
@@ -35,23 +34,23 @@ def test_the_family_decides_what_is_not_said(bert: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("heads", "changes", "told"),
+    ("heads", "changes", "message"),
     [
-        (["dense"], {"colour": "red"}, "colour: Extra inputs"),
+        (["dense"], {"colour": "red"}, "option .colour. is not known"),
         (["dense", "colbert"], {}, "heads.1"),
-        (["dense"], {"multi": {"dim": 4}}, "multi: is given, but heads is"),
+        (["dense"], {"multi": {"dim": 4}}, "multi is given, but heads is"),
         (["dense"], {"max_doc_tokens": 41}, "max_doc_tokens is 41; expected at most 40"),
         (["dense"], {"dim": 5}, "dim is 5; expected 32"),
         (["multi"], {"multi": {"query_marker": "[Q]"}}, "has no token '\\[Q\\]'"),
     ],
 )
-def test_what_does_not_go_together(bert: Path, heads: Any, changes: dict[str, Any], told: str) -> None:
-    with pytest.raises((BadInput, BadModel), match=told):
+def test_invalid_descriptions(bert: Path, heads: Any, changes: dict[str, Any], message: str) -> None:
+    with pytest.raises((BadInput, BadModel), match=message):
         build_model(bert, heads, changes=changes)
 
 
 @pytest.mark.parametrize("towers", ["shared", "separate"])
-def test_a_model_of_the_first_layers(bert: Path, towers: Any) -> None:
+def test_first_layers_only(bert: Path, towers: Any) -> None:
     whole, small = (build_model(bert, ["dense", "sparse"], towers, layers=layers) for layers in (None, 1))
     for task, stack in stacks_of(small).items():
         of_whole = stacks_of(whole)[task].backbone.model
@@ -59,7 +58,7 @@ def test_a_model_of_the_first_layers(bert: Path, towers: Any) -> None:
         assert torch.equal(layers_of(stack.backbone.model)[0].output.dense.weight, layers_of(of_whole)[0].output.dense.weight)
 
 
-def test_towers_must_be_known(bert: Path) -> None:
+def test_unknown_towers(bert: Path) -> None:
     with pytest.raises(BadInput, match="towers is 'two'"):
         build_model(bert, towers="two")  # type: ignore[arg-type]
 
@@ -69,10 +68,10 @@ def test_untrained_heads(bert: Path) -> None:
     stack = stacks_of(model)["query"]
     weight = tiny.heads_of(model).multi.linear.weight
     torch.testing.assert_close(weight @ weight.T, torch.eye(8), atol=1e-5, rtol=0)
-    found = model(model.preprocess(tiny.TEXTS, task="document"))
-    own = found["bags"].bool()
-    assert (found["lexical"][:, tiny.BERT_SHIFT :][own] > 0).all()
-    states = tiny.heads_of(model).sparse.norm(found["token_embeddings"][found["attention_mask"].bool()])
+    actual = model(model.preprocess(tiny.TEXTS, task="document"))
+    own = actual["bags"].bool()
+    assert (actual["lexical"][:, tiny.BERT_SHIFT :][own] > 0).all()
+    states = tiny.heads_of(model).sparse.norm(actual["token_embeddings"][actual["attention_mask"].bool()])
     products = states.detach() @ stack.backbone.model.get_input_embeddings().weight.detach()[tiny.BERT_SHIFT :].T
     assert 0.5 < float(products.std()) < 1.5
     assert abs(float(products.mean())) < 0.3
@@ -82,7 +81,7 @@ def test_untrained_heads(bert: Path) -> None:
     assert not torch.equal(tiny.heads_of(other).multi.linear.weight, weight)
 
 
-def test_further_layers_begin_as_if_they_were_not_there(bert: Path) -> None:
+def test_initial_optional_layers_have_no_effect(bert: Path) -> None:
     heads: Any = ["multi", "sparse"]
     plain = build_model(bert, heads, changes={"multi": {"dim": 8}}).eval()
     more = build_model(bert, heads, changes={"multi": {"dim": 8, "weighted": True}, "sparse": {"transform": True}}).eval()
@@ -92,7 +91,7 @@ def test_further_layers_begin_as_if_they_were_not_there(bert: Path) -> None:
     assert alike.min().item() > 0.98
 
 
-def test_a_trained_model_gets_further_layers_but_loses_none(bert: Path) -> None:
+def test_with_heads_adds_layers_and_keeps_trained_ones(bert: Path) -> None:
     heads: Any = ["multi", "sparse"]
     plain = build_model(bert, heads, changes={"multi": {"dim": 8}}).eval()
     described = description_of(plain)
@@ -101,51 +100,20 @@ def test_a_trained_model_gets_further_layers_but_loses_none(bert: Path) -> None:
     more = with_heads(plain, ["multi"], changes)
     assert torch.equal(tiny.heads_of(more).multi.linear.weight, tiny.heads_of(plain).multi.linear.weight)
     assert not tiny.heads_of(more).multi.weigh.weight.any()
-    with pytest.raises(BadInput, match=r"have trained multi.weigh.weight, multi.weigh.bias, which the description leaves out"):
+    with pytest.raises(BadInput, match=r"no place for the trained weights multi.weigh.weight, multi.weigh.bias"):
         with_heads(more, ["multi"], {"multi": described.multi.model_dump()})
 
 
-def test_a_weighted_head_must_know_the_side(bert: Path) -> None:
+def test_weighted_heads_need_a_task(bert: Path) -> None:
     model = build_model(bert, ["multi"], changes={"multi": {"dim": 8, "weighted": True}})
     features = model.preprocess(["red fox"], task="query")
     del features["task"]
-    with pytest.raises(BadInput, match="the batch has no task, and queries are weighted"):
+    with pytest.raises(BadInput, match="the batch has no task, but query tokens are weighted"):
         model(features)
 
 
 def test_a_projection_of_dense_vectors(bert: Path) -> None:
     model = build_model(bert, changes={"dim": 6, "dense": {"projection": "tanh", "normalised": False}}).eval()
-    found = model(model.preprocess(tiny.TEXTS, task="document"))
+    actual = model(model.preprocess(tiny.TEXTS, task="document"))
     linear = tiny.heads_of(model).dense.linear
-    torch.testing.assert_close(found["sentence_embedding"], torch.tanh(linear(found["token_embeddings"][:, 0])))
-
-
-def test_freezing(bert: Path) -> None:
-    model = build_model(bert, ["dense", "multi"], changes={"multi": {"dim": 8}})
-    freeze(model, embeddings=True, layers=1)
-    trained = {name for name, parameter in model.named_parameters() if parameter.requires_grad}
-    assert not any("embeddings." in name or "layer.0." in name for name in trained)
-    assert any("layer.1." in name for name in trained) and any("multi" in name for name in trained)
-    freeze(model, embeddings=False)
-    assert all(parameter.requires_grad for parameter in model.parameters())
-    with pytest.raises(BadInput, match="layers is 3; expected 0 to 2"):
-        freeze(model, layers=3)
-
-
-def test_layers_that_are_computed_again_give_the_same_gradient(bert: Path) -> None:
-    model = build_model(bert).train()
-    for module in model.modules():
-        if isinstance(module, torch.nn.Dropout):
-            module.p = 0.0
-
-    def gradient() -> Any:
-        model.zero_grad()
-        model(model.preprocess(tiny.TEXTS, task="document"))["sentence_embedding"].sum().backward()
-        return stacks_of(model)["query"].backbone.model.get_input_embeddings().weight.grad.clone()
-
-    usual = gradient()
-    recompute_layers(model)
-    assert stacks_of(model)["query"].backbone.model.is_activation_checkpointing
-    torch.testing.assert_close(gradient(), usual)
-    recompute_layers(model, on=False)
-    assert not stacks_of(model)["query"].backbone.model.is_activation_checkpointing
+    torch.testing.assert_close(actual["sentence_embedding"], torch.tanh(linear(actual["token_embeddings"][:, 0])))

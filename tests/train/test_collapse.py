@@ -1,4 +1,4 @@
-"""The monitor: counts zero vectors, warns once, and again only after recovery."""
+"""The collapse monitor warns once, and again only after recovery."""
 
 import warnings
 
@@ -18,7 +18,7 @@ def batch(zeros: int, texts: int = 4) -> Tensor:
     return vectors
 
 
-def test_shares_by_hand() -> None:
+def test_share_of_zero_vectors() -> None:
     monitor = CollapseMonitor("lexical", limit=0.9, batches=2)
     assert monitor.share == 0
     assert monitor.watch(batch(1)) == 0.25 and monitor.share == 0.25
@@ -28,29 +28,31 @@ def test_shares_by_hand() -> None:
 
 def test_warns_once_until_it_recovers() -> None:
     monitor = CollapseMonitor("sparse", limit=0.5, batches=2)
-    told = []
+    message = []
     for zeros in (4, 4, 4, 2, 3, 0, 0, 4, 4):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             monitor.watch(batch(zeros))
-        told.append(len(caught))
+        message.append(len(caught))
     # not before two batches; shares then are 1, 1, 3/4, 5/8, 3/8, 0 (recovered), 1/2, 1
-    assert told == [0, 1, 0, 0, 0, 0, 0, 0, 1]
+    assert message == [0, 1, 0, 0, 0, 0, 0, 0, 1]
 
 
 def test_the_warning_says_what_to_do() -> None:
-    with pytest.warns(CollapseWarning, match="75 % of the texts of the last 1 batches have no weight in the head 'lexical'"):
+    with pytest.warns(
+        CollapseWarning, match="75 % of the texts of the last 1 batches have all-zero weights in the head 'lexical'"
+    ):
         CollapseMonitor("lexical", batches=1).watch(batch(3))
 
 
-def test_tiny_weights_are_none_and_gradients_are_left_alone() -> None:
+def test_tiny_weights_count_as_zero_and_gradients_are_unaffected() -> None:
     vectors = torch.full((2, 3), 1e-9, requires_grad=True)
     with pytest.warns(CollapseWarning):
         assert CollapseMonitor("sparse", batches=1).watch(vectors) == 1
     assert vectors.grad is None
 
 
-def test_limits_that_are_none() -> None:
+def test_invalid_limits() -> None:
     for limit, batches in ((1.0, 5), (-0.1, 5), (0.5, 0)):
-        with pytest.raises(BadInput, match="expected a share"):
+        with pytest.raises(BadInput, match="expected 0 <= limit < 1"):
             CollapseMonitor("sparse", limit, batches)

@@ -1,4 +1,4 @@
-"""A model in training as an encoder: the same as the ONNX encoder of the same weights, and no trace of it left."""
+"""A model in training as an encoder equals the ONNX encoder of the same weights, and is left unchanged."""
 
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from tests.train import tiny
 from trilens.encode.onnx import OnnxEncoder
 from trilens.encode.terms import SparseMode
 from trilens.errors import BadInput, BadModel
-from trilens.index.weighing import PLAIN, weigh_docs
+from trilens.index.term_weighting import PLAIN, weight_docs
 from trilens.train.build import build_model
 from trilens.train.encoder import TorchEncoder
 from trilens.train.model import stacks_of
@@ -25,7 +25,7 @@ TEXTS = [*tiny.TEXTS, "", "the " * 60, "fox, fox. fox"]
 
 @pytest.fixture(params=[False, True], ids=["plain", "with further layers"])
 def model(request: pytest.FixtureRequest, tmp_path: Path) -> SentenceTransformer:
-    """Further layers: weighted queries and the transform of the sparse head."""
+    """With and without optional layers: weighted queries and the transform of the sparse head."""
     multi = {"dim": 8, "query_tokens": 12, "mask_token": "[MASK]", "query_marker": "[unused0]", "doc_marker": "[unused1]"}
     changes = {
         "multi": multi | {"weighted": request.param},
@@ -41,41 +41,41 @@ def model(request: pytest.FixtureRequest, tmp_path: Path) -> SentenceTransformer
 
 @pytest.fixture
 def served(model: SentenceTransformer, tmp_path: Path) -> OnnxEncoder:
-    """The folder that `trilens export` makes of these weights."""
+    """The exported model."""
     pytest.importorskip("onnx", reason="part of trilens[export]")
-    from trilens.export.describe import Options
+    from trilens.export.describe import ExportOptions
     from trilens.export.folder import export
 
     model.save_pretrained(str(tmp_path / "saved"), create_model_card=False)
-    export(tmp_path / "saved", tmp_path / "served", Options(precision="float32"), check=False)
+    export(tmp_path / "saved", tmp_path / "served", ExportOptions(precision="float32"), check=False)
     return OnnxEncoder(tmp_path / "served", threads=1)
 
 
 @pytest.mark.parametrize("side", ["queries", "docs"])
-def test_the_same_as_the_encoder_that_serves(model: SentenceTransformer, served: OnnxEncoder, side: str) -> None:
-    found: Any = getattr(TorchEncoder(model), f"encode_{side}")(TEXTS)
+def test_equals_the_onnx_encoder(model: SentenceTransformer, served: OnnxEncoder, side: str) -> None:
+    actual: Any = getattr(TorchEncoder(model), f"encode_{side}")(TEXTS)
     expected: Any = getattr(served, f"encode_{side}")(TEXTS)
-    assert found.truncated == expected.truncated == 1
-    np.testing.assert_allclose(found.dense.vectors, expected.dense.vectors, atol=2e-5)
-    np.testing.assert_array_equal(found.multi.offsets, expected.multi.offsets)
-    np.testing.assert_array_equal(found.multi.tokens, expected.multi.tokens)
-    np.testing.assert_allclose(found.multi.vectors, expected.multi.vectors, atol=2e-5)
+    assert actual.truncated == expected.truncated == 1
+    np.testing.assert_allclose(actual.dense.vectors, expected.dense.vectors, atol=2e-5)
+    np.testing.assert_array_equal(actual.multi.offsets, expected.multi.offsets)
+    np.testing.assert_array_equal(actual.multi.tokens, expected.multi.tokens)
+    np.testing.assert_allclose(actual.multi.vectors, expected.multi.vectors, atol=2e-5)
     for name in ("sparse", "lexical", "bag"):
-        one, other = getattr(found, name), getattr(expected, name)
+        one, other = getattr(actual, name), getattr(expected, name)
         np.testing.assert_array_equal(one.indptr, other.indptr)
         np.testing.assert_array_equal(one.terms, other.terms)
         np.testing.assert_allclose(one.weights, other.weights, atol=2e-4, rtol=1e-4)
 
 
-def test_the_same_as_in_training(model: SentenceTransformer) -> None:
-    """What the losses see is what is indexed, but for the weights that are left out and for repeated tokens of bags."""
+def test_equals_training_outputs(model: SentenceTransformer) -> None:
+    """Losses use the indexed representations, except for dropped weights and repeated tokens of bags."""
     encoder = TorchEncoder(model, mode=SparseMode(top=None))
     seen = model.eval()(model.preprocess(tiny.TEXTS, task="document"))
     encoded = encoder.encode_docs(tiny.TEXTS)
     assert encoded.dense and encoded.sparse and encoded.lexical and encoded.multi and encoded.bag
     np.testing.assert_allclose(encoded.dense.vectors, seen["sentence_embedding"].detach(), atol=1e-5)
     np.testing.assert_allclose(encoded.multi.vectors, seen["multi"][seen["multi_mask"]].detach(), atol=1e-5)
-    bag = weigh_docs(encoded, "bag", PLAIN)
+    bag = weight_docs(encoded, "bag", PLAIN)
     for sparse, tensor in ((encoded.sparse, seen["sparse"]), (encoded.lexical, seen["lexical"]), (bag, seen["bags"])):
         dense = np.zeros(tensor.shape, np.float32)
         for row in range(len(dense)):
@@ -84,7 +84,7 @@ def test_the_same_as_in_training(model: SentenceTransformer) -> None:
         np.testing.assert_allclose(dense, tensor.detach(), atol=1e-4, rtol=1e-4)
 
 
-def test_a_model_in_training_stays_in_training(model: SentenceTransformer) -> None:
+def test_training_mode_is_restored(model: SentenceTransformer) -> None:
     model.train()
     frozen = tiny.heads_of(model).multi
     frozen.eval()
@@ -95,7 +95,7 @@ def test_a_model_in_training_stays_in_training(model: SentenceTransformer) -> No
     assert model.training and stacks_of(model)["query"].backbone.training and not frozen.training
 
 
-def test_the_fingerprint_follows_the_weights(model: SentenceTransformer) -> None:
+def test_fingerprint_changes_with_the_weights(model: SentenceTransformer) -> None:
     encoder = TorchEncoder(model)
     before = encoder.fingerprint
     assert before.startswith("tiny-torch-") and before == TorchEncoder(model).fingerprint
@@ -104,7 +104,7 @@ def test_the_fingerprint_follows_the_weights(model: SentenceTransformer) -> None
     assert encoder.fingerprint != before
 
 
-def test_towers_of_their_own(tmp_path: Path) -> None:
+def test_separate_towers(tmp_path: Path) -> None:
     model = build_model(tiny.bert(tmp_path), ["dense"], "separate")
     with torch.no_grad():
         stacks_of(model)["query"].backbone.model.get_input_embeddings().weight.mul_(-1)

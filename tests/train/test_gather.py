@@ -1,4 +1,4 @@
-"""Two processes have the gradient of one process with the joined batch, for every loss."""
+"""Two processes have the gradient of one process with the gathered batch, for every loss."""
 
 import os
 import subprocess
@@ -21,7 +21,7 @@ Found = dict[str, Floats]
 
 @pytest.fixture(scope="module")
 def two_processes(tmp_path_factory: pytest.TempPathFactory) -> list[Found]:
-    """What each of two gloo processes found, all losses in one run."""
+    """The results of two gloo processes, for all losses."""
     folder = tmp_path_factory.mktemp("processes")
     outputs = [folder / f"{rank}.npz" for rank in range(2)]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)]), "OMP_NUM_THREADS": "1"}
@@ -42,27 +42,27 @@ def two_processes(tmp_path_factory: pytest.TempPathFactory) -> list[Found]:
 
 
 @pytest.mark.parametrize("name", LOSSES)
-def test_gradients_are_those_of_one_process(name: str, two_processes: list[Found]) -> None:
+def test_gradients_equal_those_of_one_process(name: str, two_processes: list[Found]) -> None:
     expected = run(name, whole_batch(), alone)
     assert any(np.abs(expected[key]).max() > 1e-3 for key in expected if key != "value")
-    for found in two_processes:
+    for actual in two_processes:
         for key, value in expected.items():
-            np.testing.assert_allclose(found[f"{name}/{key}"], value, atol=1e-10, err_msg=key)
+            np.testing.assert_allclose(actual[f"{name}/{key}"], value, atol=1e-10, err_msg=key)
 
 
-def test_parts_of_the_batch_differ_in_shape() -> None:
+def test_shapes_differ_between_processes() -> None:
     first, second = (part_of(whole_batch(), rows) for rows in PARTS)
     assert len(first.queries.ids) != len(second.queries.ids)
     assert first.queries.ids.shape[-1] != second.queries.ids.shape[-1]
     assert first.docs.ids.shape[-1] != second.docs.ids.shape[-1]
 
 
-def test_one_process_is_left_alone() -> None:
+def test_single_process_is_unchanged() -> None:
     tensor = torch.randn(2, 3)
     assert joined(tensor) is tensor and alone(tensor, ragged=1) is tensor
 
 
-def test_only_the_axis_of_tokens_may_differ() -> None:
+def test_only_the_token_axis_may_differ() -> None:
     _require_alike([[3, 5, 4], [2, 7, 4]], ragged=1)
     with pytest.raises(BadInput, match="expected the same beyond the first axis"):
         _require_alike([[3, 5, 4], [2, 7, 4]], ragged=None)

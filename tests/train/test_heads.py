@@ -1,4 +1,4 @@
-"""Heads against numpy loops: what is masked has no part, words that stand twice count once, embeddings stay tied."""
+"""Heads against numpy loops: masks, repeated words and tied embeddings."""
 
 from math import erf
 
@@ -11,10 +11,10 @@ from torch import Tensor
 
 from trilens.errors import BadInput
 from trilens.train.heads import (
-    DenseHead,
-    LexicalHead,
-    MultiHead,
-    SparseHead,
+    DenseHeadModule,
+    LexicalHeadModule,
+    MultiHeadModule,
+    SparseHeadModule,
     bags_of_tokens,
     kept_tokens,
     lexical_vectors,
@@ -25,7 +25,7 @@ HIDDEN, WORDS = 6, 20
 
 
 def drawn(seed: int, texts: int = 3, tokens: int = 5) -> tuple[Tensor, Tensor, Tensor]:
-    """States, ids and a mask of texts of different lengths, the last of one token."""
+    """States, ids and a mask of texts of different lengths, the last with one token."""
     generator = torch.Generator().manual_seed(seed)
     states = torch.randn(texts, tokens, HIDDEN, generator=generator, dtype=torch.float64).requires_grad_()
     ids = torch.randint(2, 8, (texts, tokens), generator=generator)
@@ -41,50 +41,50 @@ def unit(vector: np.ndarray[tuple[int], np.dtype[np.float64]]) -> list[float]:
 def test_dense() -> None:
     states, _, mask = drawn(1)
     rows = states.detach().numpy()
-    np.testing.assert_allclose(DenseHead("cls")(states, mask).detach(), [unit(row[0]) for row in rows], atol=1e-12)
+    np.testing.assert_allclose(DenseHeadModule("cls")(states, mask).detach(), [unit(row[0]) for row in rows], atol=1e-12)
     means = [unit(row[kept].mean(0)) for row, kept in zip(rows, mask.numpy(), strict=True)]
-    np.testing.assert_allclose(DenseHead("mean")(states, mask).detach(), means, atol=1e-12)
-    for head in (DenseHead("cls"), DenseHead("mean")):
+    np.testing.assert_allclose(DenseHeadModule("mean")(states, mask).detach(), means, atol=1e-12)
+    for head in (DenseHeadModule("cls"), DenseHeadModule("mean")):
         assert torch.autograd.gradcheck(head, (states, mask))
     with pytest.raises(BadInput, match="pooling is 'max'"):
-        DenseHead("max")  # type: ignore[arg-type]
+        DenseHeadModule("max")  # type: ignore[arg-type]
 
 
-def test_mean_of_nothing_is_zero() -> None:
+def test_mean_over_no_positions_is_zero() -> None:
     states, _, mask = drawn(2)
     mask[1] = False
-    assert not DenseHead("mean")(states, mask)[1].any()
-    assert torch.autograd.grad(DenseHead("mean")(states, mask).sum(), states)[0].isfinite().all()
+    assert not DenseHeadModule("mean")(states, mask)[1].any()
+    assert torch.autograd.grad(DenseHeadModule("mean")(states, mask).sum(), states)[0].isfinite().all()
 
 
 def test_lexical() -> None:
     states, ids, mask = drawn(3)
     left_out = torch.zeros(WORDS, dtype=torch.bool)
     left_out[[3, 4]] = True
-    head = LexicalHead(HIDDEN).double()
-    found = lexical_vectors(head(states), ids, kept_tokens(ids, mask, left_out), WORDS)
+    head = LexicalHeadModule(HIDDEN).double()
+    actual = lexical_vectors(head(states), ids, kept_tokens(ids, mask, left_out), WORDS)
     expected = np.zeros((3, WORDS))
     weight, bias = head.linear.weight.detach().numpy()[0], head.linear.bias.item()
     for text in range(3):
-        for at in range(5):
-            term = int(ids[text, at])
-            if mask[text, at] and term not in (3, 4):
-                expected[text, term] = max(expected[text, term], states[text, at].detach().numpy() @ weight + bias, 0)
-    np.testing.assert_allclose(found.detach(), expected, atol=1e-12)
-    assert not found[:, [3, 4]].any()
+        for index in range(5):
+            term = int(ids[text, index])
+            if mask[text, index] and term not in (3, 4):
+                expected[text, term] = max(expected[text, term], states[text, index].detach().numpy() @ weight + bias, 0)
+    np.testing.assert_allclose(actual.detach(), expected, atol=1e-12)
+    assert not actual[:, [3, 4]].any()
 
 
-def test_of_a_word_that_stands_twice_the_higher_weight_learns() -> None:
+def test_gradient_of_a_repeated_token_goes_to_the_higher_weight() -> None:
     weights = torch.tensor([[0.5, 2.0, 1.0]], requires_grad=True)
-    found = lexical_vectors(weights, torch.tensor([[7, 7, 5]]), torch.ones(1, 3, dtype=torch.bool), WORDS)
-    assert found[0, 7] == 2 and found[0, 5] == 1 and found.count_nonzero() == 2
-    (found * torch.arange(WORDS)).sum().backward()
+    actual = lexical_vectors(weights, torch.tensor([[7, 7, 5]]), torch.ones(1, 3, dtype=torch.bool), WORDS)
+    assert actual[0, 7] == 2 and actual[0, 5] == 1 and actual.count_nonzero() == 2
+    (actual * torch.arange(WORDS)).sum().backward()
     assert weights.grad is not None and weights.grad.tolist() == [[0, 7, 5]]
 
 
 def test_lexical_gradcheck() -> None:
     states, ids, mask = drawn(4)
-    head = LexicalHead(HIDDEN).double()
+    head = LexicalHeadModule(HIDDEN).double()
     torch.nn.init.ones_(head.linear.bias)
     kept = kept_tokens(ids, mask, torch.zeros(WORDS, dtype=torch.bool))
     assert torch.autograd.gradcheck(lambda s: lexical_vectors(head(s), ids, kept, WORDS), (states,))
@@ -94,7 +94,7 @@ def test_lexical_gradcheck() -> None:
 def test_sparse(normalised: bool) -> None:
     states, _, mask = drawn(5)
     embeddings = torch.randn(WORDS, HIDDEN, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    head = SparseHead(HIDDEN, shift=7, normalised=normalised).double()
+    head = SparseHeadModule(HIDDEN, shift=7, normalised=normalised).double()
     torch.nn.init.uniform_(head.norm.weight, 0.5, 2)
     scale = head.norm.weight.detach().numpy()
     expected = []
@@ -107,21 +107,21 @@ def test_sparse(normalised: bool) -> None:
     assert torch.autograd.gradcheck(lambda s, e: head(s, mask, e), (states, embeddings.requires_grad_()))
 
 
-def test_a_transform_before_the_normalisation() -> None:
+def test_sparse_transform() -> None:
     states, _, mask = drawn(12)
     embeddings = torch.randn(WORDS, HIDDEN, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
-    head = SparseHead(HIDDEN, shift=7, transform=True).double()
+    head = SparseHeadModule(HIDDEN, shift=7, transform=True).double()
     matrix, bias = head.transform.weight.detach().numpy(), head.transform.bias.detach().numpy()
     changed = np.array([[[z * (1 + erf(z / 2**0.5)) / 2 for z in matrix @ s + bias] for s in row] for row in states.tolist()])
-    plain = SparseHead(HIDDEN, shift=7).double()(torch.from_numpy(changed), mask, embeddings)
+    plain = SparseHeadModule(HIDDEN, shift=7).double()(torch.from_numpy(changed), mask, embeddings)
     np.testing.assert_allclose(head(states, mask, embeddings).detach(), plain.detach(), atol=1e-10)
     assert torch.autograd.gradcheck(lambda s: head(s, mask, embeddings), (states,))
 
 
-def test_biases_are_added_to_the_best_products() -> None:
+def test_sparse_biases() -> None:
     states, _, mask = drawn(13)
     embeddings = torch.randn(WORDS, HIDDEN, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
-    head, plain = SparseHead(HIDDEN, shift=7, biases=WORDS - 7).double(), SparseHead(HIDDEN, shift=7).double()
+    head, plain = SparseHeadModule(HIDDEN, shift=7, biases=WORDS - 7).double(), SparseHeadModule(HIDDEN, shift=7).double()
     assert torch.equal(head(states, mask, embeddings), plain(states, mask, embeddings))
     torch.nn.init.normal_(head.bias)
     given = states.detach(), mask, embeddings
@@ -133,23 +133,23 @@ def test_biases_are_added_to_the_best_products() -> None:
 
 def test_embeddings_stay_tied() -> None:
     table = torch.nn.Embedding(WORDS, HIDDEN)
-    head = SparseHead(HIDDEN, shift=7)
+    head = SparseHeadModule(HIDDEN, shift=7)
     states, ids, mask = drawn(6)
     head(table(ids), mask, table.weight).sum().backward()
     assert set(dict(head.named_parameters())) == {"norm.weight", "norm.bias"}
     assert table.weight.grad is not None and table.weight.grad[7:].all() and not table.weight.grad[:2].any()
     with pytest.raises(BadInput, match="shift is 20"):
-        SparseHead(HIDDEN, shift=20)(states.float(), mask, table.weight)
+        SparseHeadModule(HIDDEN, shift=20)(states.float(), mask, table.weight)
 
 
-def test_sparse_of_a_text_without_positions_is_nothing() -> None:
+def test_sparse_without_positions_is_zero() -> None:
     states, _, mask = drawn(7)
     mask[1] = False
     embeddings = torch.randn(WORDS, HIDDEN, dtype=torch.float64, requires_grad=True)
     for normalised in (False, True):
-        found = SparseHead(HIDDEN, shift=0, normalised=normalised).double()(states, mask, embeddings)
-        assert not found[1].any() and (found[[0, 2]] > 0).all()
-        grads = torch.autograd.grad(found.square().sum(), (states, embeddings))
+        actual = SparseHeadModule(HIDDEN, shift=0, normalised=normalised).double()(states, mask, embeddings)
+        assert not actual[1].any() and (actual[[0, 2]] > 0).all()
+        grads = torch.autograd.grad(actual.square().sum(), (states, embeddings))
         assert all(grad.isfinite().all() for grad in grads)
 
 
@@ -159,15 +159,15 @@ def test_multi(normalised: bool) -> None:
     left_out = torch.zeros(WORDS, dtype=torch.bool)
     left_out[5] = True
     kept = kept_tokens(ids, mask, left_out)
-    head = MultiHead(HIDDEN, 4, normalised=normalised).double()
+    head = MultiHeadModule(HIDDEN, 4, normalised=normalised).double()
     assert head.linear.bias is None
     matrix = head.linear.weight.detach().numpy()
     expected = np.zeros((3, 5, 4))
     for text in range(3):
-        for at in range(5):
-            if mask[text, at] and ids[text, at] != 5:
-                vector = matrix @ states[text, at].detach().numpy()
-                expected[text, at] = unit(vector) if normalised else vector
+        for index in range(5):
+            if mask[text, index] and ids[text, index] != 5:
+                vector = matrix @ states[text, index].detach().numpy()
+                expected[text, index] = unit(vector) if normalised else vector
     np.testing.assert_allclose(head(states, kept).detach(), expected, atol=1e-12)
     assert torch.autograd.gradcheck(lambda s: head(s, kept), (states,))
 
@@ -175,23 +175,23 @@ def test_multi(normalised: bool) -> None:
 @pytest.mark.parametrize("normalised", [False, True])
 def test_weighted_queries(normalised: bool) -> None:
     states, _, mask = drawn(10)
-    head = MultiHead(HIDDEN, 4, normalised=normalised, weighted=True).double()
-    plain = MultiHead(HIDDEN, 4, normalised=normalised).double()
+    head = MultiHeadModule(HIDDEN, 4, normalised=normalised, weighted=True).double()
+    plain = MultiHeadModule(HIDDEN, 4, normalised=normalised).double()
     plain.linear = head.linear
     weight, bias = head.weigh.weight.detach().numpy()[0], head.weigh.bias.item()
     expected = plain(states, mask).detach().numpy()
     np.testing.assert_array_equal(head(states, mask).detach(), expected)
     for text in range(3):
-        for at in range(5):
-            expected[text, at] *= np.log1p(np.exp(states[text, at].detach().numpy() @ weight + bias))
+        for index in range(5):
+            expected[text, index] *= np.log1p(np.exp(states[text, index].detach().numpy() @ weight + bias))
     np.testing.assert_allclose(head(states, mask, queries=True).detach(), expected, atol=1e-12)
     assert torch.autograd.gradcheck(lambda s: head(s, mask, queries=True), (states,))
 
 
-def test_docs_give_the_weights_of_queries_a_gradient_of_nothing() -> None:
-    """Not none: processes that exchange gradients wait for one of each parameter."""
+def test_docs_give_query_weights_a_zero_gradient() -> None:
+    """Not none: DDP waits for a gradient of every parameter."""
     states, _, mask = drawn(11)
-    head = MultiHead(HIDDEN, 4, weighted=True).double()
+    head = MultiHeadModule(HIDDEN, 4, weighted=True).double()
     for queries in (False, True):
         gradients = torch.autograd.grad(head(states, mask, queries=queries).square().sum(), tuple(head.weigh.parameters()))
         assert all(bool(gradient.any()) == queries for gradient in gradients)
@@ -228,13 +228,13 @@ def test_padding_changes_nothing() -> None:
     padded = torch.cat([states, torch.full((3, 2, HIDDEN), 50.0, dtype=torch.float64)], 1)
     more, wider = torch.nn.functional.pad(ids, (0, 2)), torch.nn.functional.pad(mask, (0, 2))
     embeddings = torch.randn(WORDS, HIDDEN, dtype=torch.float64)
-    sparse, lexical = SparseHead(HIDDEN, shift=7).double(), LexicalHead(HIDDEN).double()
+    sparse, lexical = SparseHeadModule(HIDDEN, shift=7).double(), LexicalHeadModule(HIDDEN).double()
     nothing = torch.zeros(WORDS, dtype=torch.bool)
 
     def words(states: Tensor, ids: Tensor, mask: Tensor) -> Tensor:
         return lexical_vectors(lexical(states), ids, kept_tokens(ids, mask, nothing), WORDS)
 
-    for head in (DenseHead("cls"), DenseHead("mean"), lambda s, m: sparse(s, m, embeddings)):
+    for head in (DenseHeadModule("cls"), DenseHeadModule("mean"), lambda s, m: sparse(s, m, embeddings)):
         np.testing.assert_allclose(head(padded, wider).detach(), head(states, mask).detach(), atol=1e-12)
     np.testing.assert_allclose(words(padded, more, wider).detach(), words(states, ids, mask).detach(), atol=1e-12)
     assert torch.equal(bags_of_tokens(more, wider, WORDS), bags_of_tokens(ids, mask, WORDS))

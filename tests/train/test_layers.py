@@ -1,4 +1,4 @@
-"""An encoder in two parts gives what it gives as a whole, whatever its type."""
+"""Lower and upper layers of all encoder types, computed separately."""
 
 from pathlib import Path
 from typing import Any
@@ -47,7 +47,7 @@ def inputs() -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_upper_layers_go_on_where_the_lower_ones_end(kind: str) -> None:
+def test_lower_and_upper_layers_equal_the_whole_encoder(kind: str) -> None:
     model, given = made(kind), inputs()
     whole, kept = model(**given).last_hidden_state, given["attention_mask"].bool()
     before = layers_of(model)
@@ -61,15 +61,15 @@ def test_the_upper_layers_go_on_where_the_lower_ones_end(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_an_encoder_of_fewer_layers_gives_their_states_and_is_saved_so(kind: str, tmp_path: Path) -> None:
+def test_keep_layers(kind: str, tmp_path: Path) -> None:
     model, given = made(kind), inputs()
     kept = given["attention_mask"].bool()
     seen: list[Any] = []
-    layers_of(model)[1].register_forward_hook(lambda _layer, _given, found: seen.append(found))
+    layers_of(model)[1].register_forward_hook(lambda _layer, _given, actual: seen.append(actual))
     model(**given)
     keep_layers(model, 2)
     states = model(**given).last_hidden_state
-    first, second = (found if isinstance(found, torch.Tensor) else found[0] for found in seen)
+    first, second = (actual if isinstance(actual, torch.Tensor) else actual[0] for actual in seen)
     torch.testing.assert_close(second[kept], first[kept])  # what is left does what it did
     assert len(layers_of(model)) == model.config.num_hidden_layers == 2
     model.save_pretrained(tmp_path)
@@ -77,7 +77,7 @@ def test_an_encoder_of_fewer_layers_gives_their_states_and_is_saved_so(kind: str
     torch.testing.assert_close(again(**given).last_hidden_state, states)
 
 
-def test_what_a_config_says_of_each_layer_is_kept_of_those_that_stay(tmp_path: Path) -> None:
+def test_keep_layers_truncates_per_layer_config(tmp_path: Path) -> None:
     settings = LIKE_BERT | {"vocab_size": 30, "pad_token_id": 1, "layer_types": ["full_attention"] * LAYERS}
     model = transformers.ModernBertModel(transformers.ModernBertConfig(**settings)).eval()
     keep_layers(model, 2)
@@ -88,7 +88,7 @@ def test_what_a_config_says_of_each_layer_is_kept_of_those_that_stay(tmp_path: P
 
 
 @pytest.mark.parametrize("layers", [0, LAYERS + 1])
-def test_no_more_layers_than_there_are_can_be_kept(layers: int) -> None:
+def test_keep_layers_rejects_invalid_counts(layers: int) -> None:
     with pytest.raises(BadInput, match=f"layers is {layers}; expected 1 to {LAYERS}"):
         keep_layers(made("bert"), layers)
 
@@ -104,7 +104,7 @@ def test_gradients_reach_the_upper_layers_only(kind: str) -> None:
     assert not first and second and third
 
 
-def test_layers_computed_again_on_the_way_back_give_the_same_gradient() -> None:
+def test_upper_layers_with_gradient_checkpointing() -> None:
     given = inputs()
 
     def gradient(again: bool) -> Any:
@@ -120,15 +120,15 @@ def test_layers_computed_again_on_the_way_back_give_the_same_gradient() -> None:
     torch.testing.assert_close(gradient(True), gradient(False))
 
 
-def test_an_encoder_of_another_type_is_refused() -> None:
+def test_unsupported_encoder_types() -> None:
     model = made("bert")
     model.config.model_type = "abacus"
-    with pytest.raises(BadInput, match=r"'abacus' cannot go on from the states of a layer; expected one of bert, .*leave out"):
+    with pytest.raises(BadInput, match=r"'abacus' cannot resume from the states of a layer; expected one of bert, .*remove"):
         lower_states(model, inputs(), 1)
 
 
-def test_what_frozen_layers_share_with_others_is_frozen_with_them(tmp_path: Path) -> None:
-    """Or they would change all the same."""
+def test_shared_modules_of_frozen_layers_are_frozen(tmp_path: Path) -> None:
+    """Otherwise the frozen layers would change."""
     folder = tiny.bert(tmp_path)
     config = transformers.MPNetConfig(**LIKE_BERT | {"vocab_size": len(tiny.BERT_VOCABULARY)})
     transformers.MPNetModel(config).save_pretrained(folder)

@@ -1,4 +1,4 @@
-"""A trainable model: what is made of texts, what the heads give, and that saving it loses nothing."""
+"""A trainable model: its inputs, its head outputs, and its files."""
 
 import json
 from pathlib import Path
@@ -27,7 +27,7 @@ COLBERT = {
     "skip_special": False,
 }
 LONG = "the slow owl runs over the river and the tree"
-ID = {word: at for at, word in enumerate(tiny.BERT_VOCABULARY)}
+ID = {word: index for index, word in enumerate(tiny.BERT_VOCABULARY)}
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +44,7 @@ def words(ids: Any) -> list[str]:
     return [tiny.BERT_VOCABULARY[id_] for id_ in ids.tolist()]
 
 
-def test_queries_as_they_are_read(model: SentenceTransformer) -> None:
+def test_query_tokens(model: SentenceTransformer) -> None:
     features = model.preprocess(["red fox,", LONG], task="query")
     first, second = features["input_ids"]
     assert words(first) == ["[CLS]", "[unused0]", "red", "fox", ",", "[SEP]", *["[MASK]"] * 4, *["[PAD]"] * 3]
@@ -55,14 +55,14 @@ def test_queries_as_they_are_read(model: SentenceTransformer) -> None:
     assert words(second[features["own"][1]]) == [*LONG.split()]
 
 
-def test_documents_as_they_are_read(model: SentenceTransformer) -> None:
+def test_document_tokens(model: SentenceTransformer) -> None:
     features = model.preprocess(["red fox, [MASK]"], task="document")
     assert words(features["input_ids"][0]) == ["[CLS]", "[unused1]", "a", ":", "red", "fox", ",", "[MASK]", "[SEP]"]
     assert words(features["input_ids"][0][features["kept"][0]]) == ["[CLS]", "[unused1]", "a", "red", "fox", "[MASK]", "[SEP]"]
     assert words(features["input_ids"][0][features["own"][0]]) == ["red", "fox", ","]  # no prefix, nothing special
 
 
-def test_a_training_may_read_less(model: SentenceTransformer) -> None:
+def test_shorter_maximum_length(model: SentenceTransformer) -> None:
     assert words(model.preprocess(["red fox runs home"], task="document", max_length=6)["input_ids"][0])[-2:] == [
         "red",
         "[SEP]",
@@ -72,63 +72,63 @@ def test_a_training_may_read_less(model: SentenceTransformer) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [({}, "task is None"), ({"task": "doc"}, "task is 'doc'"), ({"task": "query", "prompt": "q: "}, "prompt is 'q: '")],
 )
-def test_what_cannot_be_read(model: SentenceTransformer, arguments: dict[str, str], told: str) -> None:
-    with pytest.raises(BadInput, match=told):
+def test_invalid_inputs(model: SentenceTransformer, arguments: dict[str, str], message: str) -> None:
+    with pytest.raises(BadInput, match=message):
         model.preprocess(["red"], **arguments)
 
 
 def test_all_heads_against_plain_torch(model: SentenceTransformer, bert: Path) -> None:
     features = model.preprocess(tiny.TEXTS, task="document")
-    found = model(dict(features))
+    actual = model(dict(features))
     plain = AutoModel.from_pretrained(bert, add_pooling_layer=False).eval()
     heads = stacks_of(model)["document"].heads.state_dict()
     vocabulary = plain.embeddings.word_embeddings.weight
-    for at in range(len(tiny.TEXTS)):
-        length = int(features["attention_mask"][at].sum())
-        ids = features["input_ids"][at, :length]
+    for index in range(len(tiny.TEXTS)):
+        length = int(features["attention_mask"][index].sum())
+        ids = features["input_ids"][index, :length]
         states = plain(input_ids=ids[None]).last_hidden_state[0]
         mean = states.mean(0)
-        torch.testing.assert_close(found["sentence_embedding"][at], mean / mean.norm())
+        torch.testing.assert_close(actual["sentence_embedding"][index], mean / mean.norm())
         vectors = states @ heads["multi.linear.weight"].T
         vectors = vectors / vectors.norm(dim=1, keepdim=True)
-        kept = found["multi_mask"][at]
-        torch.testing.assert_close(found["multi"][at][kept], vectors[kept[:length]])
-        assert not found["multi"][at][~kept].any()
+        kept = actual["multi_mask"][index]
+        torch.testing.assert_close(actual["multi"][index][kept], vectors[kept[:length]])
+        assert not actual["multi"][index][~kept].any()
         layered = (
             torch.nn.functional.layer_norm(states, (tiny.HIDDEN,)) * heads["sparse.norm.weight"] + heads["sparse.norm.bias"]
         )
         best = (layered @ vocabulary[tiny.BERT_SHIFT :].T).amax(0)
-        torch.testing.assert_close(found["sparse"][at], torch.where(best > 0, best + 1, best.exp()), atol=1e-5, rtol=1e-5)
+        torch.testing.assert_close(actual["sparse"][index], torch.where(best > 0, best + 1, best.exp()), atol=1e-5, rtol=1e-5)
         weights = torch.relu(states @ heads["lexical.linear.weight"][0] + heads["lexical.linear.bias"])
         expected, bag = torch.zeros(len(ID)), torch.zeros(len(ID))
         for place in range(length):
-            if features["own"][at, place]:
+            if features["own"][index, place]:
                 expected[ids[place]] = max(expected[ids[place]], weights[place])
                 bag[ids[place]] = 1
-        torch.testing.assert_close(found["lexical"][at], expected)
-        assert torch.equal(found["bags"][at], bag[tiny.BERT_SHIFT :])
+        torch.testing.assert_close(actual["lexical"][index], expected)
+        assert torch.equal(actual["bags"][index], bag[tiny.BERT_SHIFT :])
 
 
-def test_only_what_is_wanted_is_computed(model: SentenceTransformer) -> None:
-    found = model(model.preprocess(["red"], task="query") | {"wanted": ["lexical"]})
-    assert "lexical" in found and not found.keys() & {"sentence_embedding", "multi", "sparse", "bags", "word_embeddings"}
+def test_only_wanted_heads_are_computed(model: SentenceTransformer) -> None:
+    actual = model(model.preprocess(["red"], task="query") | {"wanted": ["lexical"]})
+    assert "lexical" in actual and not actual.keys() & {"sentence_embedding", "multi", "sparse", "bags", "word_embeddings"}
     with pytest.raises(BadInput, match="'colbert' is wanted"):
         model(model.preprocess(["red"], task="query") | {"wanted": ["colbert"]})
 
 
 def test_gradients_reach_the_tied_embeddings(model: SentenceTransformer) -> None:
-    found = model(model.preprocess(["red fox"], task="query"))
-    found["sparse"].sum().backward()
+    actual = model(model.preprocess(["red fox"], task="query"))
+    actual["sparse"].sum().backward()
     gradient = stacks_of(model)["query"].backbone.model.get_input_embeddings().weight.grad
     assert gradient[ID["river"]].any()  # a word that no text has
     model.zero_grad()
 
 
 @pytest.mark.parametrize("towers", ["shared", "separate"])
-def test_saving_loses_nothing(bert: Path, tmp_path: Path, towers: Any) -> None:
+def test_save_and_load(bert: Path, tmp_path: Path, towers: Any) -> None:
     made = build_model(bert, tiny.ALL, towers, {"multi": COLBERT, "max_doc_tokens": 20}).eval()
     if towers == "separate":
         with torch.no_grad():
@@ -145,9 +145,11 @@ def test_saving_loses_nothing(bert: Path, tmp_path: Path, towers: Any) -> None:
     assert (stacks_of(again)["query"].backbone is stacks_of(again)["document"].backbone) == (towers == "shared")
 
 
-def test_the_layout_on_disk(model: SentenceTransformer, tmp_path: Path, bert: Path) -> None:
+def test_files_on_disk(model: SentenceTransformer, tmp_path: Path, bert: Path) -> None:
     model.save_pretrained(str(tmp_path), create_model_card=False)
-    assert json.loads((tmp_path / "1_Heads" / "config.json").read_text()) == description_of(model).model_dump(mode="json")
+    assert json.loads((tmp_path / "1_Heads" / "config.json").read_text()) == description_of(model).model_dump(
+        mode="json", by_alias=True
+    )
     shapes = {name: tuple(tensor.shape) for name, tensor in load_file(tmp_path / "1_Heads" / "model.safetensors").items()}
     assert shapes == {
         "multi.linear.weight": (8, tiny.HIDDEN),
@@ -165,7 +167,7 @@ def test_the_layout_on_disk(model: SentenceTransformer, tmp_path: Path, bert: Pa
 
 
 @pytest.mark.parametrize(
-    ("damage", "told"),
+    ("damage", "message"),
     [
         (lambda folder: (folder / "1_Heads" / "model.safetensors").unlink(), "has no config.json or no model.safetensors"),
         (lambda folder: (folder / "1_Heads" / "config.json").write_text('{"name": "x"}'), "config.json: heads"),
@@ -173,14 +175,14 @@ def test_the_layout_on_disk(model: SentenceTransformer, tmp_path: Path, bert: Pa
         (lambda folder: (folder / "modules.json").write_text("{"), "cannot be read"),
     ],
 )
-def test_a_damaged_folder_is_refused(model: SentenceTransformer, tmp_path: Path, damage: Any, told: str) -> None:
+def test_damaged_folders(model: SentenceTransformer, tmp_path: Path, damage: Any, message: str) -> None:
     model.save_pretrained(str(tmp_path), create_model_card=False)
     damage(tmp_path)
-    with pytest.raises(BadModel, match=told):
+    with pytest.raises(BadModel, match=message):
         load_model(tmp_path)
 
 
-def test_missing_tensors_are_named(bert: Path, tmp_path: Path) -> None:
+def test_missing_tensors_are_reported_by_name(bert: Path, tmp_path: Path) -> None:
     from safetensors.torch import save_file
 
     for file in bert.iterdir():
@@ -194,7 +196,7 @@ def test_missing_tensors_are_named(bert: Path, tmp_path: Path) -> None:
 
 
 def test_t5_and_xlm_roberta(tmp_path: Path) -> None:
-    """T5 has more embeddings than tokens, and no place for one at the beginning; XLM-R counts places from 2."""
+    """T5 has more embeddings than tokens and no opening token; XLM-R's positions start at 2."""
     for name in ("t5", "xlm_roberta"):
         made = build_model(getattr(tiny, name)(tmp_path / name), tiny.ALL, changes={"multi": {"dim": 8}}).eval()
         size = stacks_of(made)["query"].backbone.tokens.size
@@ -203,14 +205,14 @@ def test_t5_and_xlm_roberta(tmp_path: Path) -> None:
         assert description.max_doc_tokens == {"t5": 512, "xlm_roberta": tiny.PLACES}[name]
         together = made(made.preprocess(tiny.TEXTS, task="document"))
         assert together["sparse"].shape == together["bags"].shape == (3, size - description.sparse.shift)
-        for at, text in enumerate(tiny.TEXTS):
+        for index, text in enumerate(tiny.TEXTS):
             alone = made(made.preprocess([text], task="document"))
             for output in ("sentence_embedding", "sparse", "lexical"):
-                torch.testing.assert_close(alone[output][0], together[output][at], atol=1e-5, rtol=1e-4)
+                torch.testing.assert_close(alone[output][0], together[output][index], atol=1e-5, rtol=1e-4)
     assert isinstance(stacks_of(build_model(tmp_path / "t5"))["query"].backbone.model, T5EncoderModel)
 
 
-def test_the_mean_in_place_of_the_closing_token(tmp_path: Path) -> None:
+def test_closing_mean(tmp_path: Path) -> None:
     made = build_model(
         tiny.t5(tmp_path),
         ["multi"],
@@ -219,24 +221,24 @@ def test_the_mean_in_place_of_the_closing_token(tmp_path: Path) -> None:
         },
     ).eval()
     features = made.preprocess(tiny.TEXTS, task="document")
-    found = made(dict(features))
+    actual = made(dict(features))
     linear = tiny.heads_of(made).multi.linear
     plain = T5EncoderModel.from_pretrained(tmp_path).eval()
-    for at in range(len(tiny.TEXTS)):
-        length = int(features["attention_mask"][at].sum())
-        vectors = linear(plain(input_ids=features["input_ids"][at : at + 1, :length]).last_hidden_state[0])
-        torch.testing.assert_close(found["multi"][at, : length - 1], vectors[:-1], atol=1e-5, rtol=1e-4)
-        torch.testing.assert_close(found["multi"][at, length - 1], vectors.mean(0), atol=1e-5, rtol=1e-4)
+    for index in range(len(tiny.TEXTS)):
+        length = int(features["attention_mask"][index].sum())
+        vectors = linear(plain(input_ids=features["input_ids"][index : index + 1, :length]).last_hidden_state[0])
+        torch.testing.assert_close(actual["multi"][index, : length - 1], vectors[:-1], atol=1e-5, rtol=1e-4)
+        torch.testing.assert_close(actual["multi"][index, length - 1], vectors.mean(0), atol=1e-5, rtol=1e-4)
 
 
-def test_a_model_of_other_modules_is_refused() -> None:
+def test_models_with_other_modules() -> None:
     from sentence_transformers.sentence_transformer.modules import Pooling
 
     with pytest.raises(BadModel, match="consists of \\['Pooling'\\]"):
         stacks_of(SentenceTransformer(modules=[Pooling(4)]))
 
 
-def test_heads_alone_have_no_parameters_but_their_own(model: SentenceTransformer) -> None:
+def test_heads_do_not_own_backbone_parameters(model: SentenceTransformer) -> None:
     heads = tiny.heads_of(model)
     assert isinstance(heads, Heads)
     assert not any("word" in name for name, _ in heads.named_parameters())

@@ -1,4 +1,4 @@
-"""Objectives: what recipes call losses, applied to batches."""
+"""Objectives of recipes against their losses."""
 
 from functools import partial
 from typing import Any
@@ -12,7 +12,7 @@ from torch import Tensor
 
 from tests.train.toy import ToyModel, texts
 from trilens.errors import BadInput
-from trilens.train.cached import encode
+from trilens.train.grad_cache import encode
 from trilens.train.losses import contrastive, distillation, ensemble, late, m3, vdr, xtr
 from trilens.train.objectives import AnyObjective, Objective, Objectives, grouped, own_scores
 
@@ -20,8 +20,8 @@ QUERIES, GROUP = 3, 2
 
 
 def objective(**settings: Any) -> Objective:
-    found: Objective = TypeAdapter(AnyObjective).validate_python(settings)
-    return found
+    actual: Objective = TypeAdapter(AnyObjective).validate_python(settings)
+    return actual
 
 
 @pytest.fixture
@@ -29,10 +29,12 @@ def sides() -> list[dict[str, Tensor]]:
     return [texts(QUERIES, 4, 1), texts(QUERIES * GROUP, 6, 2)]
 
 
-def test_each_objective_is_its_loss_of_the_right_heads(sides: list[dict[str, Tensor]]) -> None:
+def test_objectives_equal_their_losses(sides: list[dict[str, Tensor]]) -> None:
     model = ToyModel()
     asked, docs = encode(model, sides[0]), grouped(encode(model, sides[1]), QUERIES)
-    three = [m3.Heads(side["sentence_embedding"], side["lexical"], side["multi"], side["multi_mask"]) for side in (asked, docs)]
+    three = [
+        m3.M3Outputs(side["sentence_embedding"], side["lexical"], side["multi"], side["multi_mask"]) for side in (asked, docs)
+    ]
     tokens = (asked["multi"], docs["multi"], asked["multi_mask"], docs["multi_mask"])
     wanted = {
         "info_nce": contrastive.info_nce(asked["sentence_embedding"], docs["sentence_embedding"], temperature=0.1),
@@ -46,13 +48,13 @@ def test_each_objective_is_its_loss_of_the_right_heads(sides: list[dict[str, Ten
         {"kind": "late"},
         {"kind": "m3", "distil_after": 5},
     ]
-    found = Objectives(model, [objective(**setting) for setting in settings])(sides)
-    assert list(found) == list(wanted)
+    actual = Objectives(model, [objective(**setting) for setting in settings])(sides)
+    assert list(actual) == list(wanted)
     for name, weight in zip(wanted, (1, 0.5, 1, 1), strict=True):
-        torch.testing.assert_close(found[name], weight * wanted[name])
+        torch.testing.assert_close(actual[name], weight * wanted[name])
 
 
-def test_token_vectors_are_scored_as_the_objective_says(sides: list[dict[str, Tensor]]) -> None:
+def test_late_interaction_scores(sides: list[dict[str, Tensor]]) -> None:
     model = ToyModel()
     asked, docs = encode(model, sides[0]), grouped(encode(model, sides[1]), QUERIES)
     tokens = (asked["multi"], docs["multi"], asked["multi_mask"], docs["multi_mask"])
@@ -61,13 +63,13 @@ def test_token_vectors_are_scored_as_the_objective_says(sides: list[dict[str, Te
         (partial(xtr.xtr, top=2), {"top": 2}),
         (partial(xtr.imputed, top=2), {"top": 2, "imputed": True}),
     ):
-        found = Objectives(model, [objective(kind="late", **settings)])(sides)["late"]
-        torch.testing.assert_close(found, late.late_interaction(*tokens, score=score))
+        actual = Objectives(model, [objective(kind="late", **settings)])(sides)["late"]
+        torch.testing.assert_close(actual, late.late_interaction(*tokens, score=score))
     with pytest.raises(ValidationError, match="imputed is given without top"):
         objective(kind="late", imputed=True)
 
 
-def test_small_batches_change_neither_parts_nor_gradients(sides: list[dict[str, Tensor]]) -> None:
+def test_sub_batches_change_neither_terms_nor_gradients(sides: list[dict[str, Tensor]]) -> None:
     chosen = [objective(kind="info_nce"), objective(kind="late", top=4), objective(kind="vdr", top=3)]
     chosen.append(objective(kind="ensemble", teachers={"dense": 1.0}, students=["lexical", "multi"]))
     results = []
@@ -82,7 +84,7 @@ def test_small_batches_change_neither_parts_nor_gradients(sides: list[dict[str, 
         torch.testing.assert_close(one, other)
 
 
-def test_distillation_begins_after_its_step(sides: list[dict[str, Tensor]]) -> None:
+def test_distillation_starts_after_its_step(sides: list[dict[str, Tensor]]) -> None:
     objectives = Objectives(ToyModel(), [objective(kind="m3", distil_after=5)])
     objectives.step = 5
     before = objectives(sides)["m3"].item()
@@ -90,11 +92,11 @@ def test_distillation_begins_after_its_step(sides: list[dict[str, Tensor]]) -> N
     assert objectives(sides)["m3"].item() != before
 
 
-def test_an_ensemble_of_heads_teaches_after_its_step(sides: list[dict[str, Tensor]]) -> None:
+def test_ensemble_starts_after_its_step(sides: list[dict[str, Tensor]]) -> None:
     model = ToyModel()
     asked, docs = encode(model, sides[0]), grouped(encode(model, sides[1]), QUERIES)
     every = [
-        ensemble.Heads(side["sentence_embedding"], side["lexical"], side["sparse"], side["multi"], side["multi_mask"])
+        ensemble.HeadOutputs(side["sentence_embedding"], side["lexical"], side["sparse"], side["multi"], side["multi_mask"])
         for side in (asked, docs)
     ]
     chosen: dict[str, Any] = {"teachers": {"dense": 1.0, "multi": 0.5}, "students": ["sparse", "multi"], "temperature": 0.5}
@@ -108,7 +110,7 @@ def test_an_ensemble_of_heads_teaches_after_its_step(sides: list[dict[str, Tenso
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "message"),
     [
         ({"teachers": {}}, "teachers"),
         ({"teachers": {"dense": 0}}, "teachers"),
@@ -117,14 +119,14 @@ def test_an_ensemble_of_heads_teaches_after_its_step(sides: list[dict[str, Tenso
         ({"students": ["multi", "multi"]}, "expected each head once"),
     ],
 )
-def test_what_is_no_ensemble(changes: dict[str, Any], told: str) -> None:
+def test_invalid_ensembles(changes: dict[str, Any], message: str) -> None:
     usual: dict[str, Any] = {"kind": "ensemble", "teachers": {"dense": 1.0}, "students": ["multi"]}
-    with pytest.raises(ValidationError, match=told):
+    with pytest.raises(ValidationError, match=message):
         objective(**usual | changes)
 
 
 @pytest.mark.parametrize("head", ["dense", "sparse", "lexical", "multi"])
-def test_a_teacher_is_compared_with_the_own_docs_of_each_query(sides: list[dict[str, Tensor]], head: str) -> None:
+def test_distillation_compares_each_query_with_its_own_docs(sides: list[dict[str, Tensor]], head: str) -> None:
     model = ToyModel()
     teacher = torch.tensor([[3.0, 1.0], [2.0, 0.5], [1.0, 0.0]])
     asked, docs = encode(model, sides[0]), grouped(encode(model, sides[1]), QUERIES)
@@ -135,19 +137,19 @@ def test_a_teacher_is_compared_with_the_own_docs_of_each_query(sides: list[dict[
     else:
         by_hand = asked[name][1] @ docs[name][1, 1]
     torch.testing.assert_close(scores[1, 1], by_hand)
-    found = Objectives(model, [objective(kind="kl", head=head, scale=2.0), objective(kind="margin_mse", head=head)])(
+    actual = Objectives(model, [objective(kind="kl", head=head, scale=2.0), objective(kind="margin_mse", head=head)])(
         sides, teacher
     )
-    torch.testing.assert_close(found["kl"], distillation.kl_distillation(scores, 2 * teacher))
-    torch.testing.assert_close(found["margin_mse"], distillation.margin_mse(scores, teacher))
+    torch.testing.assert_close(actual["kl"], distillation.kl_distillation(scores, 2 * teacher))
+    torch.testing.assert_close(actual["margin_mse"], distillation.margin_mse(scores, teacher))
 
 
-def test_distillation_without_a_teacher_is_refused(sides: list[dict[str, Tensor]]) -> None:
-    with pytest.raises(BadInput, match="needs a teacher"):
+def test_distillation_needs_a_teacher(sides: list[dict[str, Tensor]]) -> None:
+    with pytest.raises(BadInput, match="needs teacher scores"):
         Objectives(ToyModel(), [objective(kind="kl")])(sides)
 
 
-def test_several_of_a_kind_are_numbered() -> None:
+def test_repeated_kinds_are_numbered() -> None:
     both = Objectives(ToyModel(), [objective(kind="info_nce"), objective(kind="info_nce", head="lexical")])
     assert both.names == ["info_nce_1", "info_nce_2"]
     assert both.heads == {"dense", "lexical"}

@@ -1,4 +1,4 @@
-"""Recipes: everything is checked before anything runs."""
+"""Recipes are fully validated before a run."""
 
 from pathlib import Path
 from typing import Any
@@ -29,45 +29,45 @@ def written(folder: Path, **changes: Any) -> Path:
 
 
 @pytest.mark.parametrize("file", sorted(RECIPES.glob("*.yaml")), ids=lambda file: file.stem)
-def test_every_recipe_of_the_project_is_one(file: Path) -> None:
+def test_project_recipes_are_valid(file: Path) -> None:
     assert read_recipe(file).name == file.stem
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_every_variant_that_is_measured_is_one(variant: str) -> None:
+def test_benchmark_variants_are_valid(variant: str) -> None:
     name, changes = VARIANTS[variant]
     recipe = read_recipe(RECIPES / f"{name}.yaml", changes)
     assert (recipe == read_recipe(RECIPES / f"{name}.yaml")) == (variant == name)
 
 
-def test_what_was_run_reads_as_the_same_recipe(tmp_path: Path) -> None:
+def test_yaml_round_trip(tmp_path: Path) -> None:
     recipe = read_recipe(written(tmp_path))
     again = tmp_path / "again.yaml"
     again.write_text(as_yaml(recipe))
     assert read_recipe(again) == recipe
 
 
-def test_pre_training_keeps_no_states(tmp_path: Path) -> None:
+def test_retromae_excludes_cached_states(tmp_path: Path) -> None:
     model = {"backbone": "b", "heads": ["dense"], "freeze_embeddings": True, "freeze_layers": 1, "cache_states": True}
-    with pytest.raises(BadInput, match="retromae hides other words in every round"):
+    with pytest.raises(BadInput, match="retromae masks different words in every epoch"):
         read_recipe(written(tmp_path, model=model, objectives=[], retromae={}))
 
 
-def test_trained_heads_are_not_fitted(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match="fit_to would write over the heads of a checkpoint"):
+def test_checkpoints_exclude_fitting_and_layers(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="fit_to would overwrite the heads of a checkpoint"):
         read_recipe(written(tmp_path, model={"checkpoint": "b", "heads": ["multi"], "fit_to": 10}))
-    with pytest.raises(BadInput, match="layers would leave away what a checkpoint was trained with"):
+    with pytest.raises(BadInput, match="layers would remove trained layers of a checkpoint"):
         read_recipe(written(tmp_path, model={"checkpoint": "b", "heads": ["multi"], "layers": 1}))
 
 
-def test_heads_have_learning_rates_of_their_own(tmp_path: Path) -> None:
+def test_learning_rates_per_head(tmp_path: Path) -> None:
     recipe = read_recipe(written(tmp_path), ["run.head_learning_rate={multi: 1.0e-3, sparse: 2.0e-4}"])
     assert recipe.run.head_learning_rate == {"multi": 1e-3, "sparse": 2e-4}
     with pytest.raises(BadInput, match="head_learning_rate"):
         read_recipe(written(tmp_path), ["run.head_learning_rate={multi: 0}"])
 
 
-def test_keys_are_set_from_outside(tmp_path: Path) -> None:
+def test_overrides(tmp_path: Path) -> None:
     changes = ["run.steps=3", "objectives.0.temperature=0.1", "batch.size=8", "data.sources.0.path=other.jsonl"]
     recipe = read_recipe(written(tmp_path), changes)
     assert (recipe.run.steps, recipe.batch.size) == (3, 8)
@@ -81,23 +81,23 @@ def test_keys_are_set_from_outside(tmp_path: Path) -> None:
         ("run.stepz=3", "stepz"),
         ("run.steps=0", "steps"),
         ("run.steps", "expected key=value"),
-        ("objectives.4.temperature=1", "'4' is no place in a list of 1"),
+        ("objectives.4.temperature=1", "'4' is not an index of a list of 1"),
         ("name.inner=3", "which has no keys"),
         ("objectives.0.kind=nonsense", "nonsense"),
         ("objectives.0.head=sparse", "sparse"),
         ("dev.every=30", "multiple of dev.every"),
         ("dev.retrieved=5", "expected multi among model.heads"),
-        ("dev.head=retrieved", "expected dev.retrieved, how many tokens"),
-        ("model.cache_states=true", "cache_states keeps states that training must not change; give freeze_embeddings"),
+        ("dev.head=retrieved", "expected dev.retrieved, the number of tokens"),
+        ("model.cache_states=true", "cache_states caches the output of frozen layers; give freeze_embeddings"),
     ],
 )
-def test_what_does_not_fit_is_refused_in_one_line(tmp_path: Path, change: str, message: str) -> None:
+def test_invalid_overrides_are_reported_in_one_line(tmp_path: Path, change: str, message: str) -> None:
     with pytest.raises(BadInput, match=message) as error:
         read_recipe(written(tmp_path), [change])
     assert "\n" not in str(error.value)
 
 
-def test_a_file_that_is_no_recipe_is_refused(tmp_path: Path) -> None:
+def test_invalid_files(tmp_path: Path) -> None:
     file = tmp_path / "recipe.yaml"
     for content, message in ((": :", "cannot be read as a recipe"), ("- a", "holds list")):
         file.write_text(content)

@@ -1,4 +1,4 @@
-"""RetroMAE: what is hidden, what is visible, and a decoder that sees nothing else."""
+"""RetroMAE: masks, labels, and the decoder against numpy."""
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ def dice(seed: int = 0) -> Generator:
     return torch.Generator().manual_seed(seed)
 
 
-def test_whole_words_are_hidden_and_nothing_else() -> None:
+def test_masks_cover_whole_words() -> None:
     masks = masked_words(WORDS, 0.4, 200, dice())
     assert masks.shape == (200, 12)
     assert not masks[:, [0, 10, 11]].any()
@@ -35,15 +35,15 @@ def test_whole_words_are_hidden_and_nothing_else() -> None:
     assert len({tuple(row) for row in masks.tolist()}) > 5
 
 
-def test_a_word_longer_than_the_share_is_hidden_all_the_same() -> None:
+def test_first_word_is_masked_even_if_longer_than_the_share() -> None:
     assert masked_words(torch.tensor([-1, 0, 0, 0, 0, -1]), 0.1, 1, dice()).tolist() == [[False, True, True, True, True, False]]
 
 
-def test_nothing_to_hide() -> None:
+def test_texts_without_words_have_no_mask() -> None:
     assert not masked_words(torch.tensor([-1, -1]), 0.5, 3, dice()).any()
 
 
-def test_numbers_of_words_need_not_be_in_order() -> None:
+def test_word_numbers_in_any_order() -> None:
     masks = masked_words(torch.tensor([7, 3, 7, 3]), 0.5, 50, dice())
     assert torch.equal(masks[:, 0], masks[:, 2]) and torch.equal(masks[:, 1], ~masks[:, 0])
 
@@ -52,7 +52,7 @@ def test_same_seed_same_masks() -> None:
     assert torch.equal(masked_words(WORDS, 0.4, 9, dice(3)), masked_words(WORDS, 0.4, 9, dice(3)))
 
 
-def test_what_the_decoder_may_see() -> None:
+def test_visible_tokens() -> None:
     words = torch.stack([WORDS, torch.tensor([-1, 0, -1, *[-1] * 9])])
     mask = torch.arange(12)[None] < torch.tensor([[11], [3]])
     visible = visible_tokens(words, mask, dice())
@@ -76,13 +76,13 @@ def test_hide() -> None:
     assert masked == pytest.approx(0.8, abs=0.03) and same == pytest.approx(0.1, abs=0.03)
 
 
-def test_labels_of_the_decoder() -> None:
+def test_decoder_labels() -> None:
     ids = torch.tensor([[5, 6, 7, 8], [5, 6, 7, 0], [5, 0, 0, 0]])
     mask = torch.tensor([[1, 1, 1, 1], [1, 1, 1, 0], [1, 0, 0, 0]])
     assert rebuilt_labels(ids, mask).tolist() == [[-100, 6, 7, -100], [-100, 6, -100, -100], [-100] * 4]
 
 
-def test_the_decoder_equals_numpy() -> None:
+def test_decoder_equals_numpy() -> None:
     torch.manual_seed(0)
     decoder = RetroDecoder(hidden=4, heads=2, inner=6).double().eval()
     queries, memory = torch.randn(2, 1, 3, 4, dtype=torch.float64)
@@ -109,7 +109,7 @@ def test_the_decoder_equals_numpy() -> None:
     np.testing.assert_allclose(decoder(queries, memory, visible)[0].detach(), expected, atol=1e-10)
 
 
-def test_the_decoder_sees_only_what_is_visible() -> None:
+def test_decoder_ignores_hidden_tokens() -> None:
     torch.manual_seed(1)
     decoder = RetroDecoder(hidden=4, heads=2, inner=6).double().eval()
     queries, memory = torch.randn(2, 2, 5, 4, dtype=torch.float64)
@@ -124,12 +124,12 @@ def test_the_decoder_sees_only_what_is_visible() -> None:
         assert torch.equal(same, ~visible[:, :, token])
 
 
-def test_rows_that_see_nothing_stay_numbers() -> None:
+def test_rows_without_visible_tokens_are_finite() -> None:
     decoder = RetroDecoder(hidden=4, heads=2, inner=6)
     states = torch.randn(1, 3, 4, requires_grad=True)
-    found = decoder(states, states, torch.zeros(1, 3, 3, dtype=torch.bool))
-    assert found.isfinite().all()
-    assert torch.autograd.grad(found.sum(), states)[0].isfinite().all()
+    actual = decoder(states, states, torch.zeros(1, 3, 3, dtype=torch.bool))
+    assert actual.isfinite().all()
+    assert torch.autograd.grad(actual.sum(), states)[0].isfinite().all()
 
 
 def test_decoder_gradcheck() -> None:
@@ -152,7 +152,7 @@ def test_word_head_is_tied_to_the_embeddings() -> None:
     assert embeddings.grad is not None and "embeddings" not in dict(head.named_parameters())
 
 
-def test_heads_that_do_not_divide() -> None:
+def test_hidden_size_must_be_a_multiple_of_heads() -> None:
     with pytest.raises(BadInput, match="multiple of heads"):
         RetroDecoder(hidden=5, heads=2, inner=3)
 

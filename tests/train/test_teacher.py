@@ -1,4 +1,4 @@
-"""Teachers give the scores of the models that they are."""
+"""Teachers give the scores of their models."""
 
 from pathlib import Path
 
@@ -11,45 +11,45 @@ from sentence_transformers import CrossEncoder
 from tests.train import tiny
 from tests.train.negatives.test_cross_encoder import model as cross_encoder
 from trilens.train.build import build_model
-from trilens.train.recipe import TeacherPart
+from trilens.train.recipe import TeacherSection
 from trilens.train.teacher import make_teacher
 
 QUERIES = ["the red fox", "owl"]
 DOCS = [["a stone", "red fox runs"], ["the night owl sleeps", "home"]]
 
 
-def test_a_cross_encoder_teaches_by_its_scores_before_the_sigmoid(tmp_path: Path) -> None:
+def test_cross_encoder_gives_raw_scores(tmp_path: Path) -> None:
     path = cross_encoder(tmp_path / "model")
-    teacher = make_teacher(TeacherPart(model=str(path)))
+    teacher = make_teacher(TeacherSection(model=str(path)))
     assert teacher is not None
     queries, docs = ["cat", "dog"], [["mat", "hat dog"], ["cat", "dog hat"]]
-    found = teacher(queries, docs)
+    actual = teacher(queries, docs)
     pairs = [(query, doc) for query, group in zip(queries, docs, strict=True) for doc in group]
     expected = CrossEncoder(str(path)).predict(pairs, convert_to_tensor=True)
-    torch.testing.assert_close(torch.sigmoid(found).flatten(), expected.float().cpu())
-    assert found.min() < 0 or found.max() > 1
+    torch.testing.assert_close(torch.sigmoid(actual).flatten(), expected.float().cpu())
+    assert actual.min() < 0 or actual.max() > 1
 
 
 @pytest.mark.parametrize("head", ["dense", "multi"])
-def test_another_retriever_teaches_by_one_of_its_heads(head: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bi_encoder_scores_with_one_head(head: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("trilens.train.teacher.AT_ONCE", 3)  # so that there are several batches
     multi = {"dim": 8, "normalised": True, "skip_punctuation": True, "skip_special": False}
     model = build_model(str(tiny.bert(tmp_path / "bert")), ["dense", "multi"], "shared", {"multi": multi}, 1)
     model.save_pretrained(str(tmp_path / "model"), create_model_card=False)
-    teacher = make_teacher(TeacherPart(model=str(tmp_path / "model"), kind="bi-encoder", head=head))  # type: ignore[arg-type]
+    teacher = make_teacher(TeacherSection(model=str(tmp_path / "model"), kind="bi-encoder", head=head))  # type: ignore[arg-type]
     assert teacher is not None
-    found = teacher(QUERIES, DOCS)
-    assert found.shape == (2, 2) and not found.requires_grad
+    actual = teacher(QUERIES, DOCS)
+    assert actual.shape == (2, 2) and not actual.requires_grad
     for row, (query, group) in enumerate(zip(QUERIES, DOCS, strict=True)):
         for column, doc in enumerate(group):
             alone = teacher([query], [[doc]])
-            torch.testing.assert_close(found[row, column], alone[0, 0], atol=1e-5, rtol=1e-4)
+            torch.testing.assert_close(actual[row, column], alone[0, 0], atol=1e-5, rtol=1e-4)
     if head == "dense":
         asked = model.eval().encode_query(QUERIES, convert_to_tensor=True, normalize_embeddings=False)
         said = model.encode_document([doc for group in DOCS for doc in group], convert_to_tensor=True)
-        expected = torch.stack([said[2 * at : 2 * at + 2] @ asked[at] for at in range(2)])
-        torch.testing.assert_close(found, expected.cpu(), atol=1e-5, rtol=1e-4)
+        expected = torch.stack([said[2 * index : 2 * index + 2] @ asked[index] for index in range(2)])
+        torch.testing.assert_close(actual, expected.cpu(), atol=1e-5, rtol=1e-4)
 
 
-def test_scores_that_the_data_brings_need_no_teacher() -> None:
+def test_no_teacher() -> None:
     assert make_teacher(None) is None

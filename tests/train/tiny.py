@@ -1,4 +1,4 @@
-"""Small encoders of random weights in the layout of Hugging Face, with tokenizers of few words."""
+"""Small Hugging Face encoders with random weights and tokenizers of few words."""
 
 import json
 from pathlib import Path
@@ -22,10 +22,10 @@ TEXTS = ["the quick red fox, runs over the lazy dog.", "a stone", "owl sleeps un
 
 
 def bert(folder: Path, seed: int = 0) -> Path:
-    """A BERT and its tokenizer; each text stands between [CLS] and [SEP]."""
+    """Write a BERT and its tokenizer; texts are enclosed in [CLS] and [SEP]."""
     torch.manual_seed(seed)
     BertModel(bert_config()).save_pretrained(folder)
-    ids = {word: at for at, word in enumerate(BERT_VOCABULARY)}
+    ids = {word: index for index, word in enumerate(BERT_VOCABULARY)}
     tokenizer = Tokenizer(models.WordPiece(ids, unk_token="[UNK]"))
     tokenizer.normalizer = normalizers.BertNormalizer()
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
@@ -36,7 +36,7 @@ def bert(folder: Path, seed: int = 0) -> Path:
 
 
 def bert_config(**changes: Any) -> BertConfig:
-    """Weights are drawn wide, so that errors in using them show."""
+    """Weights have a large variance, so that errors in using them show."""
     usual = {
         "vocab_size": len(BERT_VOCABULARY),
         "hidden_size": HIDDEN,
@@ -50,7 +50,7 @@ def bert_config(**changes: Any) -> BertConfig:
 
 
 def xlm_roberta(folder: Path) -> Path:
-    """An XLM-R; positions begin after that of padding, 1."""
+    """Write an XLM-R; its positions start after the padding id, 1."""
     vocabulary = ["<s>", "<pad>", "</s>", "<unk>", *pieces(), "<mask>"]
     torch.manual_seed(1)
     config = XLMRobertaConfig(**bert_config(vocab_size=len(vocabulary), max_position_embeddings=PLACES + 2).to_diff_dict())
@@ -64,7 +64,7 @@ def xlm_roberta(folder: Path) -> Path:
 
 
 def t5(folder: Path) -> Path:
-    """The encoder of a T5, whose tokenizer keeps capitals; there are more embeddings than tokens."""
+    """Write a T5 encoder with a cased tokenizer and more embeddings than tokens."""
     vocabulary = ["<pad>", "</s>", "<unk>", *pieces(), "▁Query", "▁Document", "▁Fox"]
     torch.manual_seed(2)
     config = T5Config(vocab_size=len(vocabulary) + 4, d_model=HIDDEN, d_kv=8, d_ff=48, num_layers=LAYERS, num_heads=4)
@@ -76,24 +76,24 @@ def t5(folder: Path) -> Path:
 
 
 def heads_of(model: Any, task: str = "query") -> Any:
-    """The heads of a tower, which a test knows to be there."""
+    """The heads of a tower."""
     return stacks_of(model)[task].heads
 
 
 def pieces() -> list[str]:
-    """The words as sentencepiece has them, and punctuation."""
+    """Sentencepiece pieces of the words, and punctuation."""
     return [f"▁{word}" for word in WORDS] + [",", ".", ":", "s"]
 
 
 def unigram(vocabulary: list[str], unknown: int) -> Tokenizer:
-    """A tokenizer as XLM-R and T5 have one."""
+    """A unigram tokenizer, as of XLM-R and T5."""
     tokenizer = Tokenizer(models.Unigram([(word, -1.0) for word in vocabulary], unk_id=unknown))
     tokenizer.pre_tokenizer, tokenizer.decoder = pre_tokenizers.Metaspace(), decoders.Metaspace()
     return tokenizer
 
 
 def save_tokenizer(folder: Path, tokenizer: Tokenizer, **special: str) -> Path:
-    """`tokenizer.json` and the file that transformers wants beside it."""
+    """Write `tokenizer.json` and the config that transformers needs."""
     tokenizer.save(str(folder / "tokenizer.json"))
     config = {"tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": 512, **special}
     (folder / "tokenizer_config.json").write_text(json.dumps(config))

@@ -1,4 +1,4 @@
-"""A model small enough to check by hand: tokens are looked up, and every head is a simple function of what was found."""
+"""A model small enough to check by hand: an embedding lookup, and heads that are simple functions of it."""
 
 import torch
 from torch import Tensor, nn

@@ -1,1 +1,1 @@
-"""Encoders: texts in, representations out."""
+"""Encoders of texts: BM25 counts, ONNX models and their folders, families and tokenizers."""

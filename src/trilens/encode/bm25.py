@@ -1,4 +1,4 @@
-"""The encoder of BM25: texts to counts of terms. It is fitted by the collection (idf, average length), not trained."""
+"""The BM25 encoder: term counts of texts. IDF and average length come from the collection at search time."""
 
 from collections.abc import Sequence
 
@@ -13,22 +13,22 @@ from trilens.text.analysis import ENGLISH, AnalysisConfig, Analyzer
 
 
 class Bm25Encoder:
-    """Counts the terms of each text; queries and documents alike."""
+    """Counts the analysed terms of each text; queries and documents are treated alike."""
 
     def __init__(self, config: AnalysisConfig = ENGLISH) -> None:
         self._analyzer = Analyzer(config)
 
     @property
     def fingerprint(self) -> str:
-        """The analysis, since counts of differently analysed texts must not be mixed."""
+        """The analysis configuration, because counts under different analyses must not be mixed."""
         return self._analyzer.config.model_dump_json()
 
     def encode_docs(self, texts: Sequence[str], progress: Progress | None = None) -> Encoded:
-        """Counts of the terms of each text."""
+        """Term counts of each text."""
         words, ends, terms = self._analyzer.words(texts)
         vocabulary = sorted({term for term in terms if term is not None})
-        places = {term: place for place, term in enumerate(vocabulary)}
-        term_of = np.array([-1 if term is None else places[term] for term in terms], np.int64)
+        numbers = {term: number for number, term in enumerate(vocabulary)}
+        term_of = np.array([-1 if term is None else numbers[term] for term in terms], np.int64)
         indptr, ids, counts, lengths = count_terms(words, ends, term_of, len(vocabulary))
         if progress:
             progress(len(texts))
@@ -36,5 +36,5 @@ class Bm25Encoder:
         return Encoded(counts=Counts(sparse, Vocabulary.of(vocabulary), lengths))
 
     def encode_queries(self, texts: Sequence[str]) -> Encoded:
-        """Counts of the terms of each query."""
+        """Term counts of each query."""
         return self.encode_docs(texts)

@@ -1,4 +1,4 @@
-"""The one interface of all encoders: a batch of texts in, every representation the model can make of them out."""
+"""The `Encoder` protocol: a batch of texts in, their representations out."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -14,13 +14,20 @@ Progress = Callable[[int], None]
 """Called with the number of texts finished since the last call."""
 
 
+class Takes(Protocol):
+    """A batch from which rows can be selected."""
+
+    def take(self, rows: NDArray[np.integer]) -> "Takes":
+        """Select rows, in this order."""
+
+
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """What one pass over a batch gave; a head that the model does not have is None.
+    """Representations of a batch of texts; None for heads that were not computed.
 
-    `bag` has the text's own tokens, each with how often it stands there, over the same vocabulary as `sparse`; special tokens
-    and those below the vocabulary's shift are left out. `truncated` counts the texts that were longer than the model reads:
-    their ends are not in the representation.
+    `bag` holds the token counts of each text over the same terms as `sparse`; special tokens and tokens below the vocabulary
+    shift are excluded. `truncated` is the number of texts that exceeded the maximum length of the model and were cut. `other`
+    is the representation of a lens that none of these fits.
     """
 
     counts: Counts | None = None
@@ -30,9 +37,10 @@ class Encoded:
     bag: Sparse | None = None
     multi: Multi | None = None
     truncated: int = 0
+    other: "Takes | None" = None
 
     def take(self, rows: NDArray[np.integer]) -> "Encoded":
-        """Some of the texts, in this order; of `truncated` nobody knows which they were."""
+        """Select texts, in this order; `truncated` is reset to 0, because it is not known per text."""
         return Encoded(
             self.counts and self.counts.take(rows),
             self.dense and self.dense.take(rows),
@@ -40,18 +48,19 @@ class Encoded:
             self.lexical and self.lexical.take(rows),
             self.bag and self.bag.take(rows),
             self.multi and self.multi.take(rows),
+            other=self.other and self.other.take(rows),
         )
 
 
 class Encoder(Protocol):
-    """Queries and documents may be encoded differently (prefixes, lengths), so there is a method for each."""
+    """Encodes queries and documents, which can differ in prefixes, lengths and weights."""
 
     @property
     def fingerprint(self) -> str:
-        """Tells this model from every other: representations of different fingerprints must not be mixed."""
+        """Identifies the model. Representations with different fingerprints must not be mixed."""
 
     def encode_docs(self, texts: Sequence[str], progress: Progress | None = None) -> Encoded:
-        """Representations of passages, in the order given."""
+        """Representations of passages, in input order."""
 
     def encode_queries(self, texts: Sequence[str]) -> Encoded:
-        """Representations of queries, in the order given."""
+        """Representations of queries, in input order."""

@@ -1,4 +1,4 @@
-"""Model families: the prefixes, lengths and heads that a published model was trained with, looked up by name."""
+"""Model families: prefixes, lengths and heads of published models, looked up by model name."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -8,9 +8,9 @@ from trilens.encode.folder import LexicalHead, MultiHead, SparseHead
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """What has to be put before a text, how much of it is read, and how its token states become one vector or many.
+    """Prefixes, maximum lengths, pooling and heads that the models of a family were trained with.
 
-    Lengths are in tokens and include the special ones. A head that the model does not have is None.
+    Lengths are in tokens and include special tokens. Heads that the models do not have are None.
     """
 
     name: str
@@ -28,7 +28,7 @@ BGE_EN = "Represent this sentence for searching relevant passages: "
 BGE_ZH = "为这个句子生成表示以用于检索相关文章："
 E5_INSTRUCT = "Instruct: Given a web search query, retrieve relevant passages that answer the query\nQuery: "
 
-# ColBERTv2 cuts queries at the length that it fills them to. All token vectors of a query count, the filling's too.
+# ColBERTv2 truncates queries to the length it pads them to. Mask tokens keep their vectors.
 COLBERT = MultiHead(
     dim=128,
     normalised=True,
@@ -39,18 +39,18 @@ COLBERT = MultiHead(
     skip_punctuation=True,
     skip_special=False,
 )
-# The vectors of XTR have length 1 (so the encoder of xtr-warp), those of ColXTR do not. XTR reads lower-cased text, which
-# its tokenizer has to see to.
+# XTR normalises its vectors (as the encoder of xtr-warp does), ColXTR does not. XTR expects lower-cased text; its tokenizer has
+# to do that.
 XTR = MultiHead(dim=128, normalised=True, skip_punctuation=False, skip_special=False)
 COLXTR = MultiHead(dim=128, normalised=False, skip_punctuation=False, skip_special=False, closing_mean=True)
 BGE_M3 = MultiHead(dim=1024, normalised=True, skip_punctuation=False, skip_special=False, skip_first=True)
 
-# VDR, SVDR and SiDR: the words of BERT's uncased vocabulary after the unused tokens. Lengths are those of their training,
-# where the title of a passage was read as well. The cross-modal pair has a list of words of its own, which no shift describes.
+# VDR, SVDR and SiDR: BERT's uncased vocabulary without the unused tokens at its start. Lengths are those of training, where
+# passages included their titles. The cross-modal pair has a separate word list, which a shift cannot describe.
 VDR = SparseHead(dim=29_523, shift=999, top=768, normalised=False)
 XLM_R = LexicalHead(dim=250_002)
 
-# The first fragment found in the lower-cased name wins, so a narrower name stands before the wider one it contains.
+# The first fragment contained in the lower-cased name wins, so specific names come before general ones.
 FAMILIES: tuple[tuple[str, Family], ...] = (
     ("e5-large-instruct", Family("e5-instruct", query_prefix=E5_INSTRUCT)),
     ("multilingual-e5", Family("multilingual-e5", query_prefix="query: ", doc_prefix="passage: ")),
@@ -79,10 +79,10 @@ FAMILIES: tuple[tuple[str, Family], ...] = (
 )
 
 UNKNOWN = Family("unknown")
-"""No prefixes and mean pooling: what most sentence encoders that document nothing else expect."""
+"""No prefixes and mean pooling, the usual setting of sentence encoders."""
 
 
 def family_of(model_name: str) -> Family:
-    """The family of a hub id, folder or plain name (`intfloat/e5-base-v2`); `UNKNOWN` when nothing matches."""
-    last = model_name.rstrip("/").rsplit("/", 1)[-1].lower()
-    return next((family for fragment, family in FAMILIES if fragment in last), UNKNOWN)
+    """The family of a hub id, folder or plain name (`intfloat/e5-base-v2`); `UNKNOWN` if none matches."""
+    name = model_name.rstrip("/").rsplit("/", 1)[-1].lower()
+    return next((family for fragment, family in FAMILIES if fragment in name), UNKNOWN)

@@ -1,4 +1,4 @@
-"""Models by name: those that come with trilens, and those in the user's cache."""
+"""Model lookup by name: bundled models and models in the user's cache."""
 
 from importlib.resources import files
 from pathlib import Path
@@ -9,12 +9,12 @@ from trilens.text.files import user_cache
 
 
 def bundled_models() -> dict[str, Path]:
-    """The models that come with trilens, by name."""
+    """The bundled models, by name."""
     return _models_in(Path(str(files("trilens") / "models")))
 
 
 def model_cache() -> Path:
-    """The folder whose model folders are known by their names."""
+    """The user's folder of named models."""
     return user_cache() / "models"
 
 
@@ -24,10 +24,10 @@ def cached_models() -> dict[str, Path]:
 
 
 def resolve_model(name: str) -> Path:
-    """The folder of a model given by the name of a bundled or cached one, or by its path.
+    """The folder of a model, given the name of a bundled or cached model or a path.
 
-    A bundled name wins over a cached one, and both over a folder of the same name in the working directory, which `./name`
-    reaches.
+    Bundled models take precedence over cached ones, and both over a folder of the same name in the working directory; write
+    `./name` for that folder.
     """
     known = cached_models() | bundled_models()
     if name in known:

@@ -1,4 +1,4 @@
-"""`Reading`: what a model is given of a text beside its words, which of its tokens get a vector, and which are its own."""
+"""Model inputs: prefixes, markers, truncation and [MASK] augmentation, and which tokens keep a vector."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,11 +6,11 @@ from itertools import chain
 from typing import Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trilens.encode.folder import ModelDescription
-from trilens.encode.tokens import Place, Tokens
+from trilens.encode.tokens import TokenPlace, Tokens
 from trilens.errors import BadInput
+from trilens.kernels.array_types import Int32s, Int64s, Mask
 from trilens.represent.ragged import offsets_of
 from trilens.text.document import require_utf8
 
@@ -18,141 +18,144 @@ Side = Literal["query", "doc"]
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
-    """The token ids of each text as the model is given them.
+class ModelInputs:
+    """Token ids of a batch of texts, as the model receives them.
 
-    The first `own[i]` tokens of text i are its own, with the special ones; the rest, if any, is filling. The first
-    `seen[i]` are attended to: filling that is not seen looks at the others but they do not look at it.
+    Text i has `lengths[i]` tokens, special tokens included, followed by mask tokens if queries are augmented. Its first
+    `attended[i]` tokens have attention mask 1. Mask tokens beyond that attend to the others but are not attended to.
+    `truncated` is the number of texts that were cut.
     """
 
     ids: list[list[int]]
-    own: list[int]
-    seen: list[int]
+    lengths: list[int]
+    attended: list[int]
     truncated: int
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
-    """Which tokens get a vector: for all tokens of all texts in a row, cut by `starts`; and the ids of those that do.
+class KeptTokens:
+    """The tokens that keep a vector.
 
-    Text i keeps `offsets[i]:offsets[i + 1]` of `tokens`.
+    `mask` covers the concatenated tokens of all texts; text i starts at `starts[i]`. `tokens` are the ids of the kept ones;
+    those of text i are `offsets[i]:offsets[i + 1]`.
     """
 
-    mask: NDArray[np.bool_]
-    starts: NDArray[np.int64]
-    offsets: NDArray[np.int64]
-    tokens: NDArray[np.int32]
+    mask: Mask
+    starts: Int64s
+    offsets: Int64s
+    tokens: Int32s
 
-    def row(self, at: int) -> NDArray[np.bool_]:
+    def row(self, text: int) -> Mask:
         """The mask of one text."""
-        return self.mask[self.starts[at] : self.starts[at + 1]]
+        return self.mask[self.starts[text] : self.starts[text + 1]]
 
 
 @dataclass(frozen=True, slots=True)
-class Own:
-    """The tokens that stand for the text itself: `begins[i]:ends[i]` of `ids`, which has all tokens of all texts in a row.
+class OwnTokens:
+    """The tokens of the texts themselves: without prefix, marker, mask tokens and enclosing special tokens.
 
-    Text i as the model is given it starts at `starts[i]`. Special tokens may stand among its own, where someone wrote them.
+    `ids` are the concatenated model inputs of all texts; text i starts at `starts[i]`, and its own tokens are
+    `begins[i]:ends[i]`. They can include special tokens that are spelled out in the text.
     """
 
-    ids: NDArray[np.int32]
-    starts: NDArray[np.int64]
-    begins: NDArray[np.int64]
-    ends: NDArray[np.int64]
+    ids: Int32s
+    starts: Int64s
+    begins: Int64s
+    ends: Int64s
 
 
 class ReadTokens(NamedTuple):
-    """Tokens of one text: their ids, and where each stands in it; None for what stands for no part of the text."""
+    """Token ids of one text and their places in it; None for tokens that the model input adds."""
 
-    ids: NDArray[np.int64]
-    places: list[Place | None]
+    ids: Int64s
+    places: list[TokenPlace | None]
 
 
 class Reading:
-    """How queries, or documents, are put to a model."""
+    """Turns queries, or documents, into model inputs."""
 
     def __init__(self, tokens: Tokens, config: ModelDescription, side: Side, fill: bool) -> None:
-        """With `fill`, queries are filled up where the model wants that; without vectors of tokens it has no effect."""
+        """`fill` pads queries with mask tokens; mask tokens that the model attends to are added in any case."""
         multi, query = config.multi, side == "query"
         self._tokens, self._multi = tokens, multi
         self._prefix = config.query_prefix if query else config.doc_prefix
-        self._prefix_tokens = tokens.count(self._prefix.rstrip())  # a space belongs to the word that follows it
+        self._prefix_tokens = tokens.count(self._prefix.rstrip())  # a trailing space belongs to the next word
         self._max_tokens = config.max_query_tokens if query else config.max_doc_tokens
         self._marker: list[int] = []
-        self._fill_to, self._filling = 0, 0
+        self._fill_to, self._mask_id = 0, 0
         self._skip_punctuation = multi is not None and multi.skip_punctuation and not query
         if multi is None:
             return
         if marker := multi.query_marker if query else multi.doc_marker:
             self._marker = [tokens.id_of(marker, f"multi.{side}_marker")]
         if query and multi.query_tokens and multi.mask_token and (fill or multi.attend_to_mask):
-            self._fill_to, self._filling = multi.query_tokens, tokens.id_of(multi.mask_token, "multi.mask_token")
+            self._fill_to, self._mask_id = multi.query_tokens, tokens.id_of(multi.mask_token, "multi.mask_token")
 
-    def read(self, texts: list[str]) -> Rows:
-        """The texts with prefix, special tokens, marker and filling, cut to what the model reads."""
+    def read(self, texts: list[str]) -> ModelInputs:
+        """Tokenise texts with prefix, special tokens, marker and mask tokens, truncated to the maximum length."""
         ids, truncated = self._tokens.encode([self._prefix + text for text in texts], self._max_tokens - len(self._marker))
         if self._marker:
-            after = len(self._tokens.opening)
-            ids = [row[:after] + self._marker + row[after:] for row in ids]
-        own = seen = [len(row) for row in ids]
+            opening = len(self._tokens.opening)
+            ids = [row[:opening] + self._marker + row[opening:] for row in ids]
+        lengths = attended = [len(row) for row in ids]
         if self._fill_to:
-            ids = [row + [self._filling] * (self._fill_to - len(row)) for row in ids]
+            ids = [row + [self._mask_id] * (self._fill_to - len(row)) for row in ids]
             if self._multi and self._multi.attend_to_mask:
-                seen = [len(row) for row in ids]
-        return Rows(ids, own, seen, truncated)
+                attended = [len(row) for row in ids]
+        return ModelInputs(ids, lengths, attended, truncated)
 
-    def places(self, text: str) -> list[Place | None]:
-        """Where in the text each token of `read` stands; None for what is put around it."""
-        found = self._tokens.places(self._prefix + text, self._max_tokens - len(self._marker))
+    def places(self, text: str) -> list[TokenPlace | None]:
+        """Place in the text of each token that `read` returns; None for tokens that it adds."""
+        places = self._tokens.places(self._prefix + text, self._max_tokens - len(self._marker))
         if self._marker:
-            after = len(self._tokens.opening)
-            found = [*found[:after], None, *found[after:]]
+            opening = len(self._tokens.opening)
+            places = [*places[:opening], None, *places[opening:]]
         before = len(self._prefix)
-        found = [place and Place(max(0, place.start - before), place.end - before, place.word) for place in found]
-        found = [place if place and place.end > 0 else None for place in found]
-        return found + [None] * (self._fill_to - len(found))
+        places = [place and TokenPlace(max(0, place.start - before), place.end - before, place.word) for place in places]
+        places = [place if place and place.end > 0 else None for place in places]
+        return places + [None] * (self._fill_to - len(places))
 
-    def kept(self, rows: Rows) -> Kept:
-        """The tokens that get a vector."""
-        ids, starts = lay_end_to_end(rows.ids)
+    def kept(self, inputs: ModelInputs) -> KeptTokens:
+        """The tokens that keep a vector."""
+        ids, starts = concatenate(inputs.ids)
         mask = np.ones(len(ids), bool)
         if self._skip_punctuation:
             mask = ~self._tokens.punctuation[ids]
-        self._skip_special(mask, starts, rows)
+        self._skip_special(mask, starts, inputs)
         kept_before = offsets_of(mask)
-        return Kept(mask, starts, kept_before[starts], ids[mask])
+        return KeptTokens(mask, starts, kept_before[starts], ids[mask])
 
-    def own(self, rows: Rows) -> Own:
-        """The tokens of the texts themselves, without prefix, marker, filling and what the tokenizer puts around them."""
-        ids, starts = lay_end_to_end(rows.ids)
+    def own(self, inputs: ModelInputs) -> OwnTokens:
+        """The tokens of the texts themselves."""
+        ids, starts = concatenate(inputs.ids)
         begins = starts[:-1] + len(self._tokens.opening) + len(self._marker) + self._prefix_tokens
-        ends = starts[:-1] + np.array(rows.own, np.int64) - len(self._tokens.closing)
-        return Own(ids, starts, begins, np.maximum(begins, ends))
+        ends = starts[:-1] + np.array(inputs.lengths, np.int64) - len(self._tokens.closing)
+        return OwnTokens(ids, starts, begins, np.maximum(begins, ends))
 
-    def _skip_special(self, mask: NDArray[np.bool_], starts: NDArray[np.int64], rows: Rows) -> None:
+    def _skip_special(self, mask: Mask, starts: Int64s, inputs: ModelInputs) -> None:
         opening, closing = len(self._tokens.opening), len(self._tokens.closing)
         if self._marker:
-            mask[starts[:-1] + opening] = True  # whatever token it is
+            mask[starts[:-1] + opening] = True  # kept even if the marker is a punctuation token
         if self._multi and (self._multi.skip_special or self._multi.skip_first):
-            for place in range(opening):
-                mask[starts[:-1] + place] = False
+            for position in range(opening):
+                mask[starts[:-1] + position] = False
         if self._multi and self._multi.skip_special:
-            ends = starts[:-1] + np.array(rows.own, np.int64)
-            for place in range(closing):
-                mask[ends - 1 - place] = False
+            ends = starts[:-1] + np.array(inputs.lengths, np.int64)
+            for position in range(closing):
+                mask[ends - 1 - position] = False
 
 
 def require_texts(texts: Sequence[str]) -> None:
-    """Refuse a bare string, which would be read as a batch of characters, and anything that is not text."""
+    """Raise unless `texts` is a sequence of valid strings; a single string would be read as a batch of characters."""
     if isinstance(texts, str):
         raise BadInput(f"a single string was given ({texts[:40]!r}); expected a list of texts: put it in brackets")
-    for at, text in enumerate(texts):
+    for number, text in enumerate(texts):
         if not isinstance(text, str):
-            raise BadInput(f"text {at} is {type(text).__name__}; expected a string")
-        require_utf8(f"text {at}", text)
+            raise BadInput(f"text {number} is {type(text).__name__}; expected a string")
+        require_utf8(f"text {number}", text)
 
 
-def lay_end_to_end(rows: list[list[int]]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """All rows in one array, and where each of them starts."""
+def concatenate(rows: list[list[int]]) -> tuple[Int32s, Int64s]:
+    """Concatenate rows of token ids; returns the ids and the start of each row."""
     starts = offsets_of(np.array([len(row) for row in rows], np.int64))
     return np.fromiter(chain.from_iterable(rows), np.int32, starts[-1]), starts

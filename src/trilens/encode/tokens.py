@@ -1,4 +1,4 @@
-"""`Tokens`: the tokenizer of a model folder, without padding or truncation."""
+"""`Tokens`: the tokenizer of a model folder."""
 
 import re
 import string
@@ -10,21 +10,21 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import Stemmer
-from numpy.typing import NDArray
 
 from trilens.errors import BadInput, BadModel
+from trilens.kernels.array_types import Int32s, Mask
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-# Words are tokenised independently, so the start of a long text has the same tokens alone as within the whole. This
-# many characters per wanted token nearly always hold enough; a text of rarer kind is tokenised whole.
+# Words are tokenised independently, so a long text can be cut before tokenisation. This many characters per token are nearly
+# always enough to fill the maximum length; otherwise the whole text is tokenised.
 CHARS_PER_TOKEN = 24
 CONTINUES = "##"
 
 
-class Place(NamedTuple):
-    """The characters `start:end` of a text that a token stands for; the tokens of one word share its number."""
+class TokenPlace(NamedTuple):
+    """The characters `start:end` that a token covers, and the number of its word."""
 
     start: int
     end: int
@@ -32,64 +32,64 @@ class Place(NamedTuple):
 
 
 class Tokens:
-    """A tokenizer without padding or truncation.
+    """A tokenizer that truncates after tokenisation.
 
-    Setting a length on a shared tokenizer fails while another thread uses it; so texts are cut here, after tokenising,
-    and one tokenizer serves queries and documents of different lengths.
+    Setting the truncation of a shared tokenizer fails while another thread uses it. Truncating here lets one tokenizer serve
+    queries and documents of different maximum lengths.
     """
 
     def __init__(self, file: Path, content: str | None = None) -> None:
-        """`content` is what the file says, where it has been read or changed already."""
-        from tokenizers import Tokenizer  # here, because a bm25 search does not need it
+        """`content` replaces the content of the file."""
+        from tokenizers import Tokenizer  # deferred: BM25 does not need it
 
         self.file = file
         try:
             self._tokenizer = Tokenizer.from_file(str(file)) if content is None else Tokenizer.from_str(content)
         except Exception as error:
-            raise BadModel(f"{file} cannot be read ({error}); restore it or make the folder again") from error
+            raise BadModel(f"{file} cannot be read ({error}); restore it or export the model again") from error
         self._tokenizer.no_padding()
         self._tokenizer.no_truncation()
         sample = self._tokenizer.encode("a")
-        inner = [at for at, special in enumerate(sample.special_tokens_mask) if not special]
+        inner = [position for position, special in enumerate(sample.special_tokens_mask) if not special]
         self.opening: list[int] = sample.ids[: inner[0]]
         """Special tokens before each text, such as [CLS]."""
         self.closing: list[int] = sample.ids[inner[-1] + 1 :]
         """Special tokens after each text, such as [SEP]."""
 
     def encode(self, texts: list[str], max_tokens: int) -> tuple[list[list[int]], int]:
-        """Ids of each text, special tokens included, and how many texts had to be cut to `max_tokens`."""
-        ids = self._all([head(text, max_tokens * CHARS_PER_TOKEN) for text in texts])
-        short = [at for at, text in enumerate(texts) if len(text) > max_tokens * CHARS_PER_TOKEN]
-        short = [at for at in short if len(ids[at]) <= max_tokens]
-        for at, whole in zip(short, self._all([texts[at] for at in short]), strict=True):
-            ids[at] = whole
-        long = [at for at, row in enumerate(ids) if len(row) > max_tokens]
-        for at in long:
-            ids[at] = ids[at][: max_tokens - len(self.closing)] + self.closing
+        """Token ids of each text, special tokens included, and the number of texts truncated to `max_tokens`."""
+        max_chars = max_tokens * CHARS_PER_TOKEN
+        ids = self._encode_batch([leading_text(text, max_chars) for text in texts])
+        short = [row for row, text in enumerate(texts) if len(text) > max_chars and len(ids[row]) <= max_tokens]
+        for row, whole in zip(short, self._encode_batch([texts[row] for row in short]), strict=True):
+            ids[row] = whole
+        long = [row for row, tokens in enumerate(ids) if len(tokens) > max_tokens]
+        for row in long:
+            ids[row] = ids[row][: max_tokens - len(self.closing)] + self.closing
         return ids, len(long)
 
-    def places(self, text: str, max_tokens: int) -> list["Place | None"]:
-        """Where in the text each of its tokens stands, as `encode` cuts them; None for special ones."""
+    def places(self, text: str, max_tokens: int) -> list["TokenPlace | None"]:
+        """Places of the tokens that `encode` returns; None for special tokens."""
         encoding = self._tokenizer.encode(text)
         columns = zip(encoding.offsets, encoding.word_ids, encoding.special_tokens_mask, strict=True)
-        found = [None if special else Place(*span, -1 if word is None else word) for span, word, special in columns]
-        if len(found) > max_tokens:
-            found = found[: max_tokens - len(self.closing)] + [None] * len(self.closing)
-        return found
+        places = [None if special else TokenPlace(*span, -1 if word is None else word) for span, word, special in columns]
+        if len(places) > max_tokens:
+            places = places[: max_tokens - len(self.closing)] + [None] * len(self.closing)
+        return places
 
     def count(self, text: str) -> int:
-        """How many tokens a text has, without special ones."""
+        """Number of tokens of a text, without special tokens."""
         return len(self._tokenizer.encode(text, add_special_tokens=False).ids)
 
     def id_of(self, token: str, role: str) -> int:
-        """The id of a token that the configuration names; `role` is the field that names it."""
-        found = self._tokenizer.token_to_id(token)
-        if found is None:
+        """The id of a token that the configuration field `role` names."""
+        id_ = self._tokenizer.token_to_id(token)
+        if id_ is None:
             raise BadModel(f"{self.file} has no token {token!r}, which {role} names; expected a token of its vocabulary")
-        return int(found)
+        return int(id_)
 
     def texts(self, ids: Sequence[int]) -> list[str]:
-        """Each token as a reader knows it: `▁word` is `word`; `##ing` stays, as it says that it continues a word."""
+        """Readable tokens: `▁word` becomes `word`; `##ing` keeps its mark, which says that it continues a word."""
         raw = [self._tokenizer.id_to_token(id_) if id_ >= 0 else None for id_ in map(int, ids)]
         if None in raw:
             wrong = int(ids[raw.index(None)])
@@ -98,43 +98,43 @@ class Tokens:
         return [(decoder.decode([token]).strip() if decoder else "") or token for token in raw if token is not None]
 
     def raw(self, id_: int) -> str:
-        """The token as the vocabulary has it."""
+        """The token as stored in the vocabulary."""
         return str(self._tokenizer.id_to_token(id_))
 
     @property
     def size(self) -> int:
-        """How many tokens the vocabulary has."""
+        """Vocabulary size."""
         return int(self._tokenizer.get_vocab_size())
 
     @cached_property
-    def special(self) -> NDArray[np.bool_]:
-        """For each id, whether its token stands for no part of a text."""
-        found = np.zeros(self.size, bool)
-        found[sorted(special_tokens(self._tokenizer))] = True
-        return found
+    def special(self) -> Mask:
+        """Mask over token ids: special tokens, which represent no part of a text."""
+        mask = np.zeros(self.size, bool)
+        mask[sorted(special_tokens(self._tokenizer))] = True
+        return mask
 
     @cached_property
-    def punctuation(self) -> NDArray[np.bool_]:
-        """For each id, whether its token is nothing but punctuation."""
+    def punctuation(self) -> Mask:
+        """Mask over token ids: tokens that consist of punctuation only."""
         vocabulary: dict[str, int] = self._tokenizer.get_vocab()
-        found = np.zeros(max(vocabulary.values()) + 1, bool)
+        mask = np.zeros(max(vocabulary.values()) + 1, bool)
         ids = [id_ for token, id_ in vocabulary.items() if not re.search("[0-9A-Za-z]", token)]
-        found[ids] = [is_punctuation(text) for text in self.texts(ids)]  # the mark of `##,` is punctuation as well
-        return found
+        mask[ids] = [is_punctuation(text) for text in self.texts(ids)]  # the mark of `##,` is punctuation as well
+        return mask
 
-    def same_stems(self, language: str) -> NDArray[np.int32]:
-        """For each id, the first one whose token has the same stem; pieces that continue a word stay apart."""
+    def same_stems(self, language: str) -> Int32s:
+        """For each token id, the first id with the same stem; continuation pieces are not stemmed."""
         stem, first = Stemmer.Stemmer(language).stemWord, dict[str, int]()
         raw = (self.raw(id_) for id_ in range(self.size))
         stems = (token if token.startswith(CONTINUES) else stem(token) for token in raw)
         return np.array([first.setdefault(token, id_) for id_, token in enumerate(stems)], np.int32)
 
-    def _all(self, texts: list[str]) -> list[list[int]]:
+    def _encode_batch(self, texts: list[str]) -> list[list[int]]:
         return [encoding.ids for encoding in self._tokenizer.encode_batch_fast(texts)]
 
 
 def special_tokens(tokenizer: "Tokenizer") -> set[int]:
-    """The ids of tokens that stand for no part of a text: those around it, the unknown one, and what is declared special."""
+    """Ids of tokens that represent no part of a text: enclosing tokens, the unknown token and tokens declared special."""
     declared = {id_ for id_, token in tokenizer.get_added_tokens_decoder().items() if token.special}
     sample = tokenizer.encode("a")
     around = {id_ for id_, special in zip(sample.ids, sample.special_tokens_mask, strict=True) if special}
@@ -142,8 +142,8 @@ def special_tokens(tokenizer: "Tokenizer") -> set[int]:
     return declared | around | (set() if unknown is None else {unknown})
 
 
-def head(text: str, max_chars: int) -> str:
-    """The start of a text, ending before a space; the whole text when it is short or has no space to end at."""
+def leading_text(text: str, max_chars: int) -> str:
+    """The start of a text, cut at whitespace; the whole text if it is short or has no whitespace before the limit."""
     if len(text) <= max_chars:
         return text
     parts = text[:max_chars].rsplit(None, 1)
@@ -151,5 +151,5 @@ def head(text: str, max_chars: int) -> str:
 
 
 def is_punctuation(text: str) -> bool:
-    """Whether every character is punctuation as BERT's tokenizer splits it off: that of Unicode, and ASCII symbols."""
+    """Whether all characters are punctuation by BERT's definition: Unicode punctuation and ASCII symbols."""
     return bool(text) and all(char in string.punctuation or unicodedata.category(char)[0] == "P" for char in text)

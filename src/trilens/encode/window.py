@@ -1,145 +1,145 @@
-"""`Window`: what the batches of some texts gave, put back into the order of the texts; a collector for each head."""
+"""`Window`: collects the outputs of batches, which are sorted by length, in the order of the texts."""
 
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trilens.encode.encoder import Encoded
 from trilens.encode.folder import Head
-from trilens.encode.reading import Kept, Own, Reading, Rows
-from trilens.encode.terms import SparseMode, Terms
+from trilens.encode.reading import KeptTokens, ModelInputs, OwnTokens, Reading
+from trilens.encode.terms import SparseMode, TermSpace
+from trilens.kernels.array_types import Float32s, Int64s
 from trilens.represent import Dense, Multi, Sparse
 from trilens.represent.ragged import concat_offsets, take_ragged
 
-Batch = NDArray[np.int64]
-"""Positions of texts in their window."""
+BatchPositions = Int64s
+"""Positions of the texts of a batch in their window."""
 
 
 class Collector(Protocol):
-    """Takes the output of one head, batch by batch; several threads may place batches at a time."""
+    """Collects the output of one head, batch by batch. Several threads may place batches concurrently."""
 
-    def place(self, batch: Batch, output: NDArray[np.float32]) -> None:
-        """Keep what the texts of a batch got, in the order of the batch."""
+    def place(self, batch: BatchPositions, output: Float32s) -> None:
+        """Store the output for the texts of a batch."""
 
 
-class DenseVectors:
-    """The dense vectors of all texts in `vectors` (texts, dimensions), an array that is filled in place."""
+class DenseCollector:
+    """Collects dense vectors into `vectors` (texts, dimensions), which is filled in place."""
 
-    def __init__(self, vectors: NDArray[np.float32]) -> None:
+    def __init__(self, vectors: Float32s) -> None:
         self.vectors = vectors
 
-    def place(self, batch: Batch, output: NDArray[np.float32]) -> None:
-        """See `Collector`; the output has a vector per text."""
+    def place(self, batch: BatchPositions, output: Float32s) -> None:
+        """See `Collector`; the output is (texts, dimensions)."""
         self.vectors[batch] = output
 
 
-class TokenVectors:
-    """The vectors of the tokens that are kept."""
+class MultiCollector:
+    """Collects the vectors of the kept tokens."""
 
-    def __init__(self, kept: Kept, dim: int) -> None:
+    def __init__(self, kept: KeptTokens, dim: int) -> None:
         self._kept = kept
         self._vectors = np.empty((len(kept.tokens), dim), np.float32)
 
-    def place(self, batch: Batch, output: NDArray[np.float32]) -> None:
+    def place(self, batch: BatchPositions, output: Float32s) -> None:
         """See `Collector`; the output is (texts, tokens, dimensions)."""
         mask = np.zeros(output.shape[:2], bool)
-        for place, at in enumerate(batch):
-            row = self._kept.row(at)
-            mask[place, : len(row)] = row
+        for row, text in enumerate(batch):
+            kept = self._kept.row(text)
+            mask[row, : len(kept)] = kept
         self._vectors[take_ragged(self._kept.offsets, batch)[1]] = output[mask]
 
     def multi(self) -> Multi:
-        """All that was placed."""
+        """The token vectors of all texts."""
         return Multi(self._kept.offsets, self._vectors, self._kept.tokens)
 
 
-class TermWeights:
-    """The weights over the vocabulary that `mode` keeps, and the bags that it needs for that."""
+class SparseCollector:
+    """Collects `sparse` vectors, pruned by `mode`, and the bags that pruning needs."""
 
-    def __init__(self, rows: Rows, own: Own, terms: Terms, mode: SparseMode) -> None:
+    def __init__(self, inputs: ModelInputs, own: OwnTokens, terms: TermSpace, mode: SparseMode) -> None:
         self.bag = terms.bag(own)
-        self._seen, self._terms, self._mode = np.array(rows.seen, np.int64), terms, mode
+        self._attended, self._terms, self._mode = np.array(inputs.attended, np.int64), terms, mode
         self._placed = [(np.empty(0, np.int64), empty_sparse(terms.dim))]
 
-    def place(self, batch: Batch, output: NDArray[np.float32]) -> None:
-        """See `Collector`; the output is (texts, dimensions)."""
-        seen = self._seen[batch] > 0
-        if not seen.all():  # what a model makes of nothing means nothing
-            output = output * seen[:, None]
+    def place(self, batch: BatchPositions, output: Float32s) -> None:
+        """See `Collector`; the output is (texts, terms)."""
+        nonempty = self._attended[batch] > 0
+        if not nonempty.all():  # the output for an empty input is meaningless
+            output = output * nonempty[:, None]
         self._placed.append((batch, self._terms.sparse(output, self.bag.take(batch), self._mode)))
 
     def sparse(self) -> Sparse:
-        """All that was placed."""
+        """The `sparse` vectors of all texts."""
         batches, parts = zip(*self._placed, strict=True)
         return Sparse.concat(parts).take(np.argsort(np.concatenate(batches)))
 
 
-class TokenWeights:
-    """The weights of the texts' own tokens."""
+class LexicalCollector:
+    """Collects the weights of the tokens of the texts."""
 
-    def __init__(self, own: Own, terms: Terms) -> None:
+    def __init__(self, own: OwnTokens, terms: TermSpace) -> None:
         self._own, self._terms = own, terms
         self._weights = np.empty(len(own.ids), np.float32)
 
-    def place(self, batch: Batch, output: NDArray[np.float32]) -> None:
+    def place(self, batch: BatchPositions, output: Float32s) -> None:
         """See `Collector`; the output is (texts, tokens)."""
-        for place, at in enumerate(batch):
-            start, stop = self._own.starts[at : at + 2]
-            self._weights[start:stop] = output[place, : stop - start]
+        for row, text in enumerate(batch):
+            start, stop = self._own.starts[text : text + 2]
+            self._weights[start:stop] = output[row, : stop - start]
 
     def lexical(self) -> Sparse:
-        """All that was placed."""
+        """The `lexical` vectors of all texts."""
         return self._terms.lexical(self._own, self._weights)
 
 
 class Window:
-    """Some texts as a model is given them, and what it made of them by the heads that have a place in `dims`.
+    """Model inputs of consecutive texts, and the outputs of the heads in `dims` for them.
 
-    `dense` (texts, dimensions) is where dense vectors go, which are not copied again.
+    Dense vectors are written to `dense` (texts, dimensions), which avoids a copy.
     """
 
     def __init__(
         self,
-        rows: Rows,
+        inputs: ModelInputs,
         reading: Reading,
-        terms: Terms,
+        terms: TermSpace,
         dims: Mapping[Head, int],
         mode: SparseMode,
-        dense: NDArray[np.float32],
+        dense: Float32s,
     ) -> None:
-        self.rows = rows
-        own = reading.own(rows) if dims.keys() & {"sparse", "lexical"} else None
-        self._multi = TokenVectors(reading.kept(rows), dims["multi"]) if "multi" in dims else None
-        self._sparse = TermWeights(rows, own, terms, mode) if own and "sparse" in dims else None
-        self._lexical = TokenWeights(own, terms) if own and "lexical" in dims else None
-        every: dict[Head, Collector | None] = {
-            "dense": DenseVectors(dense),
+        self.inputs = inputs
+        own = reading.own(inputs) if dims.keys() & {"sparse", "lexical"} else None
+        self._multi = MultiCollector(reading.kept(inputs), dims["multi"]) if "multi" in dims else None
+        self._sparse = SparseCollector(inputs, own, terms, mode) if own and "sparse" in dims else None
+        self._lexical = LexicalCollector(own, terms) if own and "lexical" in dims else None
+        collectors: dict[Head, Collector | None] = {
+            "dense": DenseCollector(dense),
             "multi": self._multi,
             "sparse": self._sparse,
             "lexical": self._lexical,
         }
-        self._collectors = {head: collector for head, collector in every.items() if collector}
+        self._collectors = {head: collector for head, collector in collectors.items() if collector}
 
-    def place(self, batch: Batch, found: Mapping[Head, NDArray[np.float32]]) -> None:
-        """Keep what the heads gave for a batch."""
-        for head, output in found.items():
+    def place(self, batch: BatchPositions, outputs: Mapping[Head, Float32s]) -> None:
+        """Store the outputs of all heads for a batch."""
+        for head, output in outputs.items():
             self._collectors[head].place(batch, output)
 
     def encoded(self) -> Encoded:
-        """All that was placed, but for the dense vectors."""
+        """The representations of all texts, except the dense vectors."""
         return Encoded(
             multi=self._multi.multi() if self._multi else None,
             sparse=self._sparse.sparse() if self._sparse else None,
             lexical=self._lexical.lexical() if self._lexical else None,
             bag=self._sparse.bag if self._sparse else None,
-            truncated=self.rows.truncated,
+            truncated=self.inputs.truncated,
         )
 
 
-def join_windows(parts: list[Encoded], dims: Mapping[Head, int], dense: NDArray[np.float32]) -> Encoded:
-    """All windows in one, emptying `parts`; a head without a place in `dims` is None."""
+def join_windows(parts: list[Encoded], dims: Mapping[Head, int], dense: Float32s) -> Encoded:
+    """Concatenate windows; heads that are not in `dims` are None. Empties `parts`."""
     tokens = [part.multi for part in parts if part.multi]
     terms = {name: [getattr(part, name) for part in parts] for name in ("sparse", "lexical", "bag")}
     truncated = sum(part.truncated for part in parts)
@@ -155,7 +155,7 @@ def join_windows(parts: list[Encoded], dims: Mapping[Head, int], dense: NDArray[
 
 
 def join_tokens(parts: list[Multi], dim: int) -> Multi:
-    """All windows in one, emptying `parts`: each is let go once copied, so that memory holds the vectors once."""
+    """Concatenate token vectors. Empties `parts`: each is released once copied, so memory holds the vectors only once."""
     if len(parts) == 1:
         return parts.pop()
     offsets = concat_offsets([np.zeros(1, np.int64), *(part.offsets for part in parts)])
@@ -170,10 +170,10 @@ def join_tokens(parts: list[Multi], dim: int) -> Multi:
 
 
 def join_terms(parts: Sequence[Sparse], dim: int) -> Sparse:
-    """All windows in one."""
+    """Concatenate sparse vectors."""
     return parts[0] if len(parts) == 1 else Sparse.concat([empty_sparse(dim), *parts])
 
 
 def empty_sparse(dim: int) -> Sparse:
-    """No texts."""
+    """Sparse vectors of zero texts."""
     return Sparse(np.zeros(1, np.int64), np.empty(0, np.int32), np.empty(0, np.float32), dim)

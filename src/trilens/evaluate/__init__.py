@@ -1,1 +1,1 @@
-"""How good the answers are: runs over judged collections, measured with ir-measures."""
+"""Retrieval evaluation: runs over judged collections, measures, significance tests and reports."""

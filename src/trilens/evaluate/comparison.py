@@ -1,4 +1,4 @@
-"""Runs compared query by query: wins, mean differences with intervals, and whether they are more than luck."""
+"""Pairwise comparison of runs over judged queries: mean differences, confidence intervals, wins and significance."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -8,19 +8,24 @@ from typing import Any
 import numpy as np
 
 from trilens.errors import BadInput
-from trilens.evaluate.measures import Hit, parse_measures, per_query
+from trilens.evaluate.measures import HitMeasure, parse_measures, per_query
 from trilens.evaluate.runs import Run
-from trilens.evaluate.significance import SEED, TIE, Values, bootstrap_interval, holm, randomisation_p
+from trilens.evaluate.significance import SEED, TIE, bootstrap_interval, holm, randomisation_p
+from trilens.kernels.array_types import Float64s
 from trilens.text.qrels import Qrels
 
 SIGNIFICANT = 0.05
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
-    """Two runs by one measure. `difference` is the mean of first − second; `low` and `high` hold it with 95 % confidence.
+class RunPair:
+    """Paired comparison of two runs by one measure.
 
-    `p` is that of the randomisation test, `p_holm` as it counts among all pairs and measures of the comparison.
+    difference          mean over the judged queries of first − second
+    low, high           its 95 % bootstrap confidence interval
+    wins, ties, losses  number of queries on which the first run is better, equal or worse
+    p                   two-sided p-value of the paired randomisation test
+    p_holm              the same, Holm-corrected over all pairs and measures of the comparison
     """
 
     measure: str
@@ -37,13 +42,13 @@ class Pair:
 
     @property
     def significant(self) -> bool:
-        """At 5 %, after Holm's correction."""
+        """Whether the Holm-corrected p-value is below 0.05."""
         return self.p_holm < SIGNIFICANT
 
     @property
-    def turned(self) -> "Pair":
-        """The same from the side of the second run."""
-        return Pair(
+    def reversed(self) -> "RunPair":
+        """The same comparison with the runs swapped."""
+        return RunPair(
             self.measure,
             self.second,
             self.first,
@@ -60,44 +65,46 @@ class Pair:
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """`values` are by run and measure, one for each of `queries`; the first measure is the one that verdicts are about.
+    """Per-query values of several runs and the paired comparison of every two of them. The first measure is the primary one.
 
-    `absent` are judged queries that a run does not have, which count as zero; `unjudged` those of a run that nobody judged,
-    which cannot count. Both by run. `nothing_relevant` are queries for which nothing can be found; they count as zero.
+    values              run → measure → one value per query of `queries`
+    absent              run → judged queries missing from the run; they count as zero
+    unjudged            run → queries of the run without judgements; they are ignored
+    nothing_relevant    judged queries without a relevant document; they count as zero for every run
     """
 
     queries: Sequence[str]
     measures: Sequence[str]
-    values: Mapping[str, Mapping[str, Values]]
-    pairs: Sequence[Pair]
+    values: Mapping[str, Mapping[str, Float64s]]
+    pairs: Sequence[RunPair]
     absent: Mapping[str, Sequence[str]]
     unjudged: Mapping[str, Sequence[str]]
     nothing_relevant: Sequence[str]
 
     @property
     def names(self) -> list[str]:
-        """The runs, in the order given."""
+        """Names of the runs, in input order."""
         return list(self.values)
 
     @property
     def ranking(self) -> list[str]:
-        """The runs by the mean of the first measure, best first; equals in the order given."""
+        """Names of the runs by their mean of the primary measure, best first; ties keep the input order."""
         return sorted(self.names, key=lambda name: -self.mean(name))
 
     def mean(self, name: str, measure: str | None = None) -> float:
-        """Over all judged queries; of the first measure unless another is named."""
+        """Mean over all judged queries; of the primary measure by default."""
         return float(self.values[name][measure or self.measures[0]].mean())
 
-    def pair(self, first: str, second: str, measure: str | None = None) -> Pair:
-        """Two runs in this order; by the first measure unless another is named."""
-        wanted = measure or self.measures[0]
+    def pair(self, first: str, second: str, measure: str | None = None) -> RunPair:
+        """Comparison of two runs in this order; by the primary measure by default."""
+        measure = measure or self.measures[0]
         for pair in self.pairs:
-            if pair.measure == wanted and {pair.first, pair.second} == {first, second}:
-                return pair if pair.first == first else pair.turned
-        raise KeyError((first, second, wanted))
+            if pair.measure == measure and {pair.first, pair.second} == {first, second}:
+                return pair if pair.first == first else pair.reversed
+        raise KeyError((first, second, measure))
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values."""
+        """The comparison as JSON-serialisable values."""
         return {
             "queries": len(self.queries),
             "measures": list(self.measures),
@@ -118,7 +125,7 @@ class Comparison:
 def compare(
     runs: Mapping[str, Run], qrels: Qrels, measures: Sequence[str], seed: int = SEED, tested: Sequence[str] | None = None
 ) -> Comparison:
-    """Compare every two runs over all judged queries; `tested` are the measures with pairs, all unless some are named."""
+    """Compare every two runs over all judged queries; significance is tested for the measures `tested`, by default for all."""
     _require(runs, qrels)
     parsed = require_judged(measures)
     values = {name: _values(run, qrels, parsed) for name, run in runs.items()}
@@ -134,51 +141,51 @@ def compare(
 
 
 def require_judged(names: Sequence[str]) -> list[Any]:
-    """Measures by name, of judgements alone: a run does not tell what stands in its documents."""
+    """Parse measures that need only qrels; Hit@k is refused because a run does not contain the text of its documents."""
     parsed = parse_measures(names)
-    if hits := [str(measure) for measure in parsed if isinstance(measure, Hit)]:
-        raise BadInput(f"measure is {hits[0]!r}; expected measures of judgements, such as nDCG@10 or AP")
+    if hits := [str(measure) for measure in parsed if isinstance(measure, HitMeasure)]:
+        raise BadInput(f"measure is {hits[0]!r}; expected a measure over qrels, such as nDCG@10 or AP")
     return parsed
 
 
-def _values(run: Run, qrels: Qrels, measures: Sequence[Any]) -> dict[str, Values]:
-    """By measure the value of every judged query, in the order of the judgements; one that found nothing has zero."""
-    return {name: np.array(list(found.values()), np.float64) for name, found in per_query(run, qrels, measures).items()}
+def _values(run: Run, qrels: Qrels, measures: Sequence[Any]) -> dict[str, Float64s]:
+    """measure → per-query values in the order of the qrels; queries without results have zero."""
+    return {name: np.array(list(values.values()), np.float64) for name, values in per_query(run, qrels, measures).items()}
 
 
-def _pairs(values: Mapping[str, Mapping[str, Values]], measures: Sequence[str], seed: int) -> list[Pair]:
+def _pairs(values: Mapping[str, Mapping[str, Float64s]], measures: Sequence[str], seed: int) -> list[RunPair]:
     if len(values) < 2:
         return []
-    asked = [(measure, first, second) for measure in measures for first, second in combinations(values, 2)]
-    differences = np.stack([values[first][measure] - values[second][measure] for measure, first, second in asked], axis=1)
+    pairs = [(measure, first, second) for measure in measures for first, second in combinations(values, 2)]
+    differences = np.stack([values[first][measure] - values[second][measure] for measure, first, second in pairs], axis=1)
     p_values = randomisation_p(differences, seed=seed).tolist()
     low, high = bootstrap_interval(differences, seed=seed)
     wins, losses = (differences > TIE).sum(axis=0), (differences < -TIE).sum(axis=0)
     return [
-        Pair(
-            *one,
-            float(differences[:, place].mean()),
-            float(low[place]),
-            float(high[place]),
-            int(wins[place]),
-            len(differences) - int(wins[place]) - int(losses[place]),
-            int(losses[place]),
-            p_values[place],
-            corrected,
+        RunPair(
+            *pair,
+            float(differences[:, column].mean()),
+            float(low[column]),
+            float(high[column]),
+            int(wins[column]),
+            len(differences) - int(wins[column]) - int(losses[column]),
+            int(losses[column]),
+            p_values[column],
+            p_holm,
         )
-        for place, (one, corrected) in enumerate(zip(asked, holm(p_values), strict=True))
+        for column, (pair, p_holm) in enumerate(zip(pairs, holm(p_values), strict=True))
     ]
 
 
 def _require(runs: Mapping[str, Run], qrels: Qrels) -> None:
     if not qrels:
-        raise BadInput("there are no judgements; expected some")
+        raise BadInput("the qrels are empty; expected judgements of at least one query")
     if not any(map(_any_relevant, qrels.values())):
-        raise BadInput("no document is judged relevant; expected grades above 0: nothing can be measured")
+        raise BadInput("no document is judged relevant; expected qrels with grades above 0")
     for name, run in runs.items():
         if not any(query in qrels for query in run):
             raise BadInput(
-                f"run {name} has none of the {len(qrels)} judged queries; expected runs and judgements of one dataset"
+                f"run {name} has none of the {len(qrels)} judged queries; expected runs and qrels of the same dataset"
             )
 
 

@@ -1,4 +1,4 @@
-"""Run the queries of a split through lenses and fusions and measure what comes back."""
+"""Evaluation of search variants: run the queries of a split and compute measures over the results."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -8,23 +8,23 @@ from typing import Any
 
 from trilens.collection import Collection
 from trilens.errors import BadInput
-from trilens.evaluate.groups import Group, Labels, measure_groups
-from trilens.evaluate.measures import ByQuery, Hit, choose_measures, depth_of, hits_per_query, means, per_query
-from trilens.evaluate.runs import Run, strictly
+from trilens.evaluate.groups import GroupResult, Labels, measure_groups
+from trilens.evaluate.measures import ByQuery, HitMeasure, choose_measures, depth_of, hits_per_query, means, per_query
+from trilens.evaluate.runs import Run, strictly_decreasing
 from trilens.evaluate.variants import Variant
-from trilens.search.hits import Hit as Found
+from trilens.search.hits import Hit
 from trilens.text.answers import AnswerKind, AnswerMatcher
 from trilens.text.dataset import Split
 
 
 @dataclass(frozen=True, slots=True)
 class LensResult:
-    """What one lens, or one fusion, is worth.
+    """Results of one search variant; `lens` is its name.
 
-    measures         means over all queries, by the names that ir-measures prints; a query that found nothing counts as zero
-    ms_per_query     includes encoding the query and reading the hits
-    by_query         the value of each query by measure
-    nothing_found    how many queries found nothing
+    measures         means over all queries, by ir-measures name; queries without results count as zero
+    ms_per_query     mean latency, including query encoding and reading the documents
+    by_query         per-query values by measure
+    nothing_found    number of queries without results
     """
 
     lens: str
@@ -33,15 +33,18 @@ class LensResult:
     run: Run
     by_query: ByQuery = field(default_factory=dict)
     nothing_found: int = 0
-    groups: list[Group] = field(default_factory=list)
+    groups: list[GroupResult] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What is measured: the queries of a split by some measures; `groups` of queries by what they have in common.
+    """What to evaluate.
 
-    Without measures, the usual ones for judgements and for answers. `answers` are strings or regular expressions. `depth` is
-    how many documents a search returns at least; measures that look further get more.
+    split       the queries and their judgements or answers
+    measures    names; empty for the default measures of the split
+    answers     whether answers are strings or regular expressions
+    depth       minimum number of documents per search; measures with a larger cutoff raise it
+    groups      grouping → label → query ids, each group measured separately
     """
 
     split: Split
@@ -54,39 +57,40 @@ class Task:
 def evaluate(
     collection: Collection, task: Task, variants: Sequence[Variant], report: Callable[[int], None] = lambda queries: None
 ) -> list[LensResult]:
-    """Measure each variant over the queries, one query at a time, as a user would ask them."""
+    """Evaluate each variant on all queries, one query per search, so that latencies are those of single queries."""
     measures = choose_measures(task.measures, task.split)
-    hits = [measure for measure in measures if isinstance(measure, Hit)]
-    matchers = _matchers(task) if hits else {}
+    hit_cutoffs = [measure.cutoff for measure in measures if isinstance(measure, HitMeasure)]
+    matchers = _matchers(task) if hit_cutoffs else {}
     depth = depth_of(measures, task.depth)
     results = []
     for variant in variants:
-        variant.search(collection, [next(iter(task.split.queries.values())).text], depth)  # loading a model is not answering
+        variant.search(collection, [next(iter(task.split.queries.values())).text], depth)  # warm-up: loads the model
         run: Run = {}
-        first: dict[str, int | None] = {}
-        times = []
+        first_ranks: dict[str, int | None] = {}
+        seconds = []
         for query_id, query in task.split.queries.items():
             start = perf_counter()
-            (found,) = variant.search(collection, [query.text], depth)
-            times.append(perf_counter() - start)
-            run[query_id] = strictly((hit.doc_id, hit.score) for hit in found)
+            (hits,) = variant.search(collection, [query.text], depth)
+            seconds.append(perf_counter() - start)
+            run[query_id] = strictly_decreasing((hit.doc_id, hit.score) for hit in hits)
             if query_id in matchers:
-                first[query_id] = first_answer(found, matchers[query_id], max(hit.cutoff for hit in hits))
+                first_ranks[query_id] = first_answer(hits, matchers[query_id], max(hit_cutoffs))
             report(1)
-        by_query = _by_query(measures, task.split, run, first)
+        by_query = _by_query(measures, task.split, run, first_ranks)
         groups = [group for by, labels in task.groups.items() for group in measure_groups(by, labels, by_query)]
-        nothing = sum(not found for found in run.values())
-        if nothing == len(run):
+        nothing_found = sum(not scores for scores in run.values())
+        if nothing_found == len(run):
             raise BadInput(
-                f"{variant.name} found nothing for any of the {nothing} queries; expected queries that fit the corpus"
+                f"{variant.name} found no documents for any of the {len(run)} queries; expected queries that match the corpus"
             )
-        results.append(LensResult(variant.name, means(by_query), 1000 * mean(times), run, by_query, nothing, groups))
+        ms_per_query = 1000 * mean(seconds)
+        results.append(LensResult(variant.name, means(by_query), ms_per_query, run, by_query, nothing_found, groups))
     return results
 
 
-def first_answer(found: Sequence[Found], matcher: AnswerMatcher, within: int) -> int | None:
-    """The rank of the first document whose text holds an answer; titles do not count, as in DPR."""
-    ranked = enumerate(found[:within], start=1)
+def first_answer(hits: Sequence[Hit], matcher: AnswerMatcher, within: int) -> int | None:
+    """Rank of the first document whose text contains an answer, among the top `within`; titles are ignored, as in DPR."""
+    ranked = enumerate(hits[:within], start=1)
     return next((rank for rank, hit in ranked if matcher.matches(hit.document.text)), None)
 
 
@@ -96,8 +100,8 @@ def _matchers(task: Task) -> dict[str, AnswerMatcher]:
     }
 
 
-def _by_query(measures: Sequence[Any], split: Split, run: Run, first: dict[str, int | None]) -> ByQuery:
-    """In the order in which the measures were named."""
-    hits = hits_per_query(first, [measure for measure in measures if isinstance(measure, Hit)])
-    judged = per_query(run, split.qrels, [measure for measure in measures if not isinstance(measure, Hit)])
+def _by_query(measures: Sequence[Any], split: Split, run: Run, first_ranks: dict[str, int | None]) -> ByQuery:
+    """Per-query values, in the order of the measures."""
+    hits = hits_per_query(first_ranks, [measure for measure in measures if isinstance(measure, HitMeasure)])
+    judged = per_query(run, split.qrels, [measure for measure in measures if not isinstance(measure, HitMeasure)])
     return {str(measure): (hits | judged)[str(measure)] for measure in measures}

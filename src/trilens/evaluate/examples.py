@@ -1,4 +1,4 @@
-"""Queries that tell runs apart: a relevant document, where each run put it, and which words put it there."""
+"""Example queries on which runs differ: a relevant document, its rank in each run, and the words responsible."""
 
 import math
 from collections import defaultdict
@@ -7,56 +7,60 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trilens.evaluate.comparison import Comparison
 from trilens.evaluate.measures import ranks as ranks_of
 from trilens.evaluate.runs import Run
 from trilens.evaluate.significance import TIE
 from trilens.explain.explanation import Explanation
+from trilens.kernels.array_types import Float64s
 from trilens.text.qrels import Qrels
 
-NOTABLE = 0.01  # of the largest difference that a word makes
+NOTABLE = 0.01  # words below this fraction of the largest gain are omitted
 Explain = Callable[[str, str], Explanation]
-"""The text of a query and a doc_id → why the document has its score."""
+"""(query text, doc_id) → explanation of the document's score"""
 
 
 @dataclass(frozen=True, eq=False)
-class Why:
-    """What one lens saw in the relevant document and, if there is one, in the document that the loser preferred to it."""
+class Reason:
+    """Explanations by one lens of the scores of the relevant document and of its rival, if there is one."""
 
     lens: str
-    wanted: Explanation
+    relevant: Explanation
     rival: Explanation | None
 
     @property
     def gains(self) -> list[tuple[str, float]]:
-        """By word what the relevant document got more than the rival, or less; the largest first, without the negligible."""
+        """Score of the relevant document minus that of the rival, by word; largest first, negligible ones omitted."""
         sums: dict[str, float] = defaultdict(float)
-        for part in self.wanted.parts:
+        for part in self.relevant.parts:
             sums[part.label] += part.score
         for part in self.rival.parts if self.rival else ():
             sums[part.label] -= part.score
-        least = NOTABLE * max(map(abs, sums.values()), default=0.0)
-        told = [(word, value) for word, value in sums.items() if abs(value) > max(least, TIE)]
-        return sorted(told, key=lambda one: (-abs(one[1]), one[0]))
+        threshold = max(NOTABLE * max(map(abs, sums.values()), default=0.0), TIE)
+        gains = [(word, gain) for word, gain in sums.items() if abs(gain) > threshold]
+        return sorted(gains, key=lambda item: (-abs(item[1]), item[0]))
 
     def to_json(self) -> dict[str, Any]:
-        """Scores, and the words that made the difference."""
+        """Both scores and the gains by word, as JSON-serialisable values."""
         return {
             "lens": self.lens,
-            "score": self.wanted.score,
+            "score": self.relevant.score,
             "rival_score": self.rival.score if self.rival else None,
             "gains": [{"word": word, "gain": gain} for word, gain in self.gains],
         }
 
 
 @dataclass(frozen=True, eq=False)
-class Example:
-    """A query that `winner` answered better than `loser`.
+class QueryExample:
+    """A query on which run `winner` scores higher than run `loser`.
 
-    `doc_id` is the relevant document that gained most from that, `ranks` where every run put it (None: not returned);
-    `rival` is the first document without relevance that the loser put above it, if there is one.
+    query       text of the query; None if unknown
+    values      run → value of the primary measure
+    doc_id      the relevant document with the largest gain in discounted rank from loser to winner
+    ranks       run → rank of that document; None if it was not retrieved
+    rival       the top-ranked non-relevant document that the loser ranks above it, if any
+    reasons     explanations of both documents by lens
     """
 
     query_id: str
@@ -67,10 +71,10 @@ class Example:
     doc_id: str
     ranks: Mapping[str, int | None]
     rival: str | None
-    whys: Sequence[Why] = ()
+    reasons: Sequence[Reason] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values."""
+        """The example as JSON-serialisable values."""
         return {
             "query_id": self.query_id,
             "query": self.query,
@@ -80,75 +84,80 @@ class Example:
             "relevant": self.doc_id,
             "ranks": dict(self.ranks),
             "rival": self.rival,
-            "why": [why.to_json() for why in self.whys],
+            "why": [reason.to_json() for reason in self.reasons],
         }
 
 
 @dataclass(frozen=True, eq=False)
-class Finder:
-    """Finds examples in compared runs; `texts` are queries by id, as far as they are known."""
+class ExampleFinder:
+    """Selects example queries of compared runs; `texts` maps query ids to query texts, where known."""
 
     comparison: Comparison
     runs: Mapping[str, Run]
     qrels: Qrels
     texts: Mapping[str, str]
 
-    def largest_differences(self, most: int) -> list[Example]:
-        """The queries whose best and worst run lie furthest apart by the first measure."""
+    def largest_differences(self, limit: int) -> list[QueryExample]:
+        """Queries with the largest difference between best and worst run in the primary measure."""
         values = self._values()
         names = self.comparison.names
-        ends = [(names[best], names[worst]) for best, worst in zip(values.argmax(axis=0), values.argmin(axis=0), strict=True)]
-        return self._examples(values.max(axis=0) - values.min(axis=0), ends, most)
+        best, worst = values.argmax(axis=0), values.argmin(axis=0)
+        opponents = [(names[winner], names[loser]) for winner, loser in zip(best, worst, strict=True)]
+        return self._examples(values.max(axis=0) - values.min(axis=0), opponents, limit)
 
-    def wins_of(self, name: str, others: Sequence[str], most: int) -> list[Example]:
-        """The queries that a run answered better than all others, the largest lead first; the first of them is the loser."""
+    def wins_of(self, name: str, others: Sequence[str], limit: int) -> list[QueryExample]:
+        """Queries on which a run beats all others, largest lead first; the first of the others is shown as the loser."""
         values = self._values()
-        row, *rows = (self.comparison.names.index(one) for one in (name, *others))
-        lead = values[row] - values[rows].max(axis=0)
-        return self._examples(lead, [(name, others[0])] * len(lead), most)
+        row, *rows = (self.comparison.names.index(run) for run in (name, *others))
+        leads = values[row] - values[rows].max(axis=0)
+        return self._examples(leads, [(name, others[0])] * len(leads), limit)
 
-    def _values(self) -> NDArray[np.float64]:
-        """(runs, queries) by the first measure."""
+    def _values(self) -> Float64s:
+        """Values of the primary measure, (runs, queries)."""
         return np.stack([self.comparison.values[name][self.comparison.measures[0]] for name in self.comparison.names])
 
-    def _examples(self, lead: NDArray[np.float64], ends: Sequence[tuple[str, str]], most: int) -> list[Example]:
-        found: list[Example] = []
-        for place in np.argsort(-lead, kind="stable").tolist():
-            if len(found) == most or lead[place] <= TIE:
+    def _examples(self, leads: Float64s, opponents: Sequence[tuple[str, str]], limit: int) -> list[QueryExample]:
+        """Examples by descending lead; `opponents` are the winner and loser of each query. Ties are omitted."""
+        examples: list[QueryExample] = []
+        for index in np.argsort(-leads, kind="stable").tolist():
+            if len(examples) == limit or leads[index] <= TIE:
                 break
-            found += self._example(place, *ends[place])
-        return found
+            if example := self._example(index, *opponents[index]):
+                examples.append(example)
+        return examples
 
-    def _example(self, place: int, winner: str, loser: str) -> list[Example]:
-        """None where a measure tells runs apart that have no relevant document to show."""
-        query, measure = self.comparison.queries[place], self.comparison.measures[0]
-        values = {name: float(self.comparison.values[name][measure][place]) for name in self.comparison.names}
-        rankings = {name: list(ranks_of(run.get(query, {}))) for name, run in self.runs.items()}
-        relevant = {doc_id: grade for doc_id, grade in self.qrels[query].items() if grade > 0}
-        shown = [doc_id for doc_id in rankings[winner] if doc_id in relevant]
-        if not shown:
-            return []
-        places = {name: {doc_id: rank for rank, doc_id in enumerate(found, start=1)} for name, found in rankings.items()}
-        wanted = max(
-            shown, key=lambda doc: relevant[doc] * (_discount(places[winner].get(doc)) - _discount(places[loser].get(doc)))
-        )
-        ranks = {name: found.get(wanted) for name, found in places.items()}
-        limit = ranks[loser]
-        above = rankings[loser] if limit is None else rankings[loser][: limit - 1]
-        rival = next((doc_id for doc_id in above if doc_id not in relevant), None)
-        return [Example(query, self.texts.get(query), values, winner, loser, wanted, ranks, rival)]
+    def _example(self, index: int, winner: str, loser: str) -> QueryExample | None:
+        """None if the winner retrieved no relevant document, which some measures allow."""
+        query_id, measure = self.comparison.queries[index], self.comparison.measures[0]
+        values = {name: float(self.comparison.values[name][measure][index]) for name in self.comparison.names}
+        rankings = {name: list(ranks_of(run.get(query_id, {}))) for name, run in self.runs.items()}
+        relevant = {doc_id: grade for doc_id, grade in self.qrels[query_id].items() if grade > 0}
+        retrieved = [doc_id for doc_id in rankings[winner] if doc_id in relevant]
+        if not retrieved:
+            return None
+        by_run = {name: {doc_id: rank for rank, doc_id in enumerate(ids, start=1)} for name, ids in rankings.items()}
+
+        def gain(doc_id: str) -> float:
+            return relevant[doc_id] * (_discount(by_run[winner].get(doc_id)) - _discount(by_run[loser].get(doc_id)))
+
+        doc_id = max(retrieved, key=gain)
+        ranks = {name: by_doc.get(doc_id) for name, by_doc in by_run.items()}
+        loser_rank = ranks[loser]
+        above = rankings[loser] if loser_rank is None else rankings[loser][: loser_rank - 1]
+        rival = next((other for other in above if other not in relevant), None)
+        return QueryExample(query_id, self.texts.get(query_id), values, winner, loser, doc_id, ranks, rival)
 
 
-def with_reasons(example: Example, lenses: Mapping[str, Explain]) -> Example:
-    """The example with what each of these lenses says of the relevant document and its rival."""
+def with_reasons(example: QueryExample, lenses: Mapping[str, Explain]) -> QueryExample:
+    """Add the explanations of the relevant document and its rival by each of these lenses."""
     assert example.query is not None
-    whys = []
+    reasons = []
     for lens, explain in lenses.items():
         rival = explain(example.query, example.rival) if example.rival else None
-        whys.append(Why(lens, explain(example.query, example.doc_id), rival))
-    return replace(example, whys=whys)
+        reasons.append(Reason(lens, explain(example.query, example.doc_id), rival))
+    return replace(example, reasons=reasons)
 
 
 def _discount(rank: int | None) -> float:
-    """That of nDCG."""
+    """Rank discount of nDCG; 0 for a document that was not retrieved."""
     return 1 / math.log2(rank + 1) if rank else 0.0

@@ -1,4 +1,4 @@
-"""Queries in groups, each measured for itself: by their language, or by how long the documents are that they should find."""
+"""Measures per group of queries: by query language, or by the length of the relevant documents."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from trilens.evaluate.measures import ByQuery, means
 from trilens.text.analysis import AnalysisConfig, Analyzer
 from trilens.text.dataset import Split
 
-LONGEST = (64, 128, 256, 512, 1024, 2048, 4096, 8192)
+LENGTH_LIMITS = (64, 128, 256, 512, 1024, 2048, 4096, 8192)
 WORDS = Analyzer(AnalysisConfig(language="none", stop_words=False, stem=False))
 
 Labels = dict[str, list[str]]
@@ -18,8 +18,8 @@ Labels = dict[str, list[str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
-    """`by` is what the queries have in common, `label` which; measures are means over them."""
+class GroupResult:
+    """Means over one group of queries; `by` is the grouping, `label` the group."""
 
     by: str
     label: str
@@ -28,24 +28,22 @@ class Group:
 
 
 def require_grouping(by: str, splits: Sequence[Split]) -> "Grouping":
-    """A grouping by its name, which the data must allow."""
+    """Look up a grouping by name and check that every split supports it."""
     if by not in GROUPINGS:
-        raise BadInput(f"groups are by {by!r}; expected one of {', '.join(GROUPINGS)}")
+        raise BadInput(f"grouping is {by!r}; expected one of {', '.join(GROUPINGS)}")
     for split in splits:
         if by == "language" and not split.languages():
             raise BadInput(
-                f"queries of {split.name!r} do not say their language; expected a field lang, or a layout that tells it"
+                f"queries of {split.name!r} have no language; expected a field lang, or a dataset layout with languages"
             )
         if by == "length" and not split.qrels:
-            raise BadInput(
-                f"groups by length need judgements, and {split.name!r} has answers alone; expected relevant documents"
-            )
+            raise BadInput(f"groups by length need judgements, but {split.name!r} has only answers; expected qrels")
     return GROUPINGS[by]
 
 
-def measure_groups(by: str, labels: Labels, by_query: ByQuery) -> list[Group]:
-    """What each group is worth."""
-    return [Group(by, label, len(queries), means(by_query, set(queries))) for label, queries in labels.items()]
+def measure_groups(by: str, labels: Labels, by_query: ByQuery) -> list[GroupResult]:
+    """Means of each group of queries."""
+    return [GroupResult(by, label, len(queries), means(by_query, set(queries))) for label, queries in labels.items()]
 
 
 def _by_language(split: Split, collection: Collection) -> Labels:
@@ -56,37 +54,37 @@ def _by_language(split: Split, collection: Collection) -> Labels:
 
 
 def _by_length(split: Split, collection: Collection) -> Labels:
-    """By the mean length of the relevant documents, title and text, in words as BM25 cuts them, stop words included."""
+    """Group by mean length of the relevant documents (title and text), in tokens of the BM25 tokenizer with stop words."""
     labels: Labels = {label: [] for label in (*_LABELS, "unknown")}
-    lengths: dict[str, int | None] = {}
+    cache: dict[str, int | None] = {}
     for query_id in split.queries:
-        found = [_length(doc_id, collection, lengths) for doc_id, grade in split.qrels[query_id].items() if grade > 0]
-        known = [length for length in found if length is not None]
-        labels[_label(fmean(known)) if known else "unknown"].append(query_id)
+        relevant = [doc_id for doc_id, grade in split.qrels[query_id].items() if grade > 0]
+        lengths = [length for doc_id in relevant if (length := _length(doc_id, collection, cache)) is not None]
+        labels[_label(fmean(lengths)) if lengths else "unknown"].append(query_id)
     return {label: queries for label, queries in labels.items() if queries}
 
 
-def _length(doc_id: str, collection: Collection, known: dict[str, int | None]) -> int | None:
-    """In words; None for a document that the collection does not have."""
-    if doc_id not in known:
+def _length(doc_id: str, collection: Collection, cache: dict[str, int | None]) -> int | None:
+    """Length of a document in words; None if the collection does not contain it."""
+    if doc_id not in cache:
         document = collection.get(doc_id)
-        known[doc_id] = None if document is None else len(WORDS.terms(f"{document.title}\n{document.text}"))
-    return known[doc_id]
+        cache[doc_id] = None if document is None else len(WORDS.terms(f"{document.title}\n{document.text}"))
+    return cache[doc_id]
 
 
 _LABELS = [
-    *(f"{low + 1}–{high} words" for low, high in zip((0, *LONGEST), LONGEST, strict=False)),
-    f"more than {LONGEST[-1]} words",
+    *(f"{low + 1}–{high} words" for low, high in zip((0, *LENGTH_LIMITS), LENGTH_LIMITS, strict=False)),
+    f"more than {LENGTH_LIMITS[-1]} words",
 ]
 
 
 def _label(length: float) -> str:
-    return next((label for label, longest in zip(_LABELS, LONGEST, strict=False) if length <= longest), _LABELS[-1])
+    return next((label for label, limit in zip(_LABELS, LENGTH_LIMITS, strict=False) if length <= limit), _LABELS[-1])
 
 
 @dataclass(frozen=True, slots=True)
 class Grouping:
-    """`labels` gives the queries of each group; `title` says in words what the groups are."""
+    """A way to group queries; `labels` assigns the queries of a split to groups, `title` describes it to readers."""
 
     name: str
     title: str

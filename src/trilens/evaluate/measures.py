@@ -1,7 +1,7 @@
-"""Measures by name, and their value for each query: judgements by ir-measures, answers by DPR's rule.
+"""Evaluation measures by name and their per-query values: qrels measures by ir-measures, answer measures (Hit@k) by DPR's rule.
 
-Rankings are those that trec_eval would see: it keeps scores in 32 bits and puts the larger document id first among equals. The
-tools behind ir-measures differ in that, so they are given ranks, and there are no equals left to disagree about.
+Rankings are those that trec_eval sees: scores are rounded to float32, and ties are broken by descending document id. The
+providers behind ir-measures break ties in different ways, so they get ranks as scores, which have no ties.
 """
 
 import re
@@ -19,6 +19,7 @@ from trilens.evaluate.runs import Run
 from trilens.text.dataset import Split
 from trilens.text.qrels import Qrels
 
+# Default measures of judged queries, and of queries with answers.
 JUDGED = ("nDCG@10", "R@100", "AP", "RR@10")
 ANSWERED = ("Hit@1", "Hit@5", "Hit@10", "Hit@20", "Hit@100")
 HIT = re.compile(r"Hit@([1-9][0-9]{0,5})")
@@ -29,8 +30,8 @@ ByQuery = dict[str, dict[str, float]]
 
 
 @dataclass(frozen=True, slots=True)
-class Hit:
-    """Whether one of the first `cutoff` documents holds an answer."""
+class HitMeasure:
+    """Hit@k: whether one of the top k documents contains an answer."""
 
     cutoff: int
 
@@ -39,96 +40,100 @@ class Hit:
 
 
 def parse_measure(name: str) -> Any:
-    """A measure of ir-measures that is a mean over queries, or `Hit@k`."""
+    """Parse the name of a measure: `Hit@k`, or a measure of ir-measures that is averaged over queries."""
     if hit := HIT.fullmatch(name.strip()):
-        return Hit(int(hit[1]))
-    says = f"measure is {name!r}; expected one such as nDCG@10, AP, RR@10, R@100, P@5, Success@5 or Hit@20"
+        return HitMeasure(int(hit[1]))
+    message = f"measure is {name!r}; expected one such as nDCG@10, AP, RR@10, R@100, P@5, Success@5 or Hit@20"
     try:
-        found = ir_measures.parse_measure(name.strip())
-        found.validate_params()
+        measure = ir_measures.parse_measure(name.strip())
+        measure.validate_params()
     except (ValueError, NameError, AssertionError, TypeError) as error:
-        raise BadInput(says) from error
-    if not ir_measures.DefaultPipeline.supports(found):
-        raise BadInput(f"{says}: that one needs software that is not installed")
-    if not isinstance(found.aggregator(), ir_measures.measures.MeanAgg) or cutoff_of(found) < 0:
-        raise BadInput(f"{says}: a mean over queries, with a positive cutoff if it has one")
-    return found
+        raise BadInput(message) from error
+    if not ir_measures.DefaultPipeline.supports(measure):
+        raise BadInput(f"{message}: computing this measure needs software that is not installed")
+    if not isinstance(measure.aggregator(), ir_measures.measures.MeanAgg) or cutoff_of(measure) < 0:
+        raise BadInput(f"{message}: a measure averaged over queries, with a positive cutoff if it has one")
+    return measure
 
 
 def parse_measures(names: Sequence[str]) -> list[Any]:
-    """Several, each once."""
+    """Parse several measures and drop duplicates."""
     return list({str(measure): measure for measure in map(parse_measure, names)}.values())
 
 
 def choose_measures(names: Sequence[str], split: Split) -> list[Any]:
-    """Those named, which the data must allow; else the usual ones for what the data has."""
-    usual = (*(JUDGED if split.qrels else ()), *(ANSWERED if split.answered else ()))
-    chosen = parse_measures(names or usual)
-    for measure in chosen:
-        if isinstance(measure, Hit) and not split.answered:
-            raise BadInput(f"measure {measure} looks for answers, and the queries of {split.name!r} have none: choose another")
-        if not isinstance(measure, Hit) and not split.qrels:
-            raise BadInput(f"measure {measure} needs judgements, and {split.name!r} has answers alone: choose Hit@k")
-    # One query tells before any search whether a measure takes such ids.
-    query, judged = next(iter(split.qrels.items()), ("", {}))
+    """Parse the named measures and check that the split supports them; without names, the default measures of the split."""
+    defaults = (*(JUDGED if split.qrels else ()), *(ANSWERED if split.answered else ()))
+    measures = parse_measures(names or defaults)
+    for measure in measures:
+        if isinstance(measure, HitMeasure) and not split.answered:
+            raise BadInput(
+                f"measure {measure} needs answers, but the queries of {split.name!r} have none: choose a measure over qrels"
+            )
+        if not isinstance(measure, HitMeasure) and not split.qrels:
+            raise BadInput(f"measure {measure} needs judgements, but {split.name!r} has only answers: choose Hit@k")
+    # Some providers accept only certain ids; evaluating one query detects that before any search.
+    query_id, judgements = next(iter(split.qrels.items()), ("", {}))
     per_query(
-        {query: dict.fromkeys(judged, 1.0)},
-        {query: judged},
-        [one for one in chosen if not isinstance(one, Hit)] if query else [],
+        {query_id: dict.fromkeys(judgements, 1.0)},
+        {query_id: judgements},
+        [measure for measure in measures if not isinstance(measure, HitMeasure)] if query_id else [],
     )
-    return chosen
+    return measures
 
 
 def depth_of(measures: Sequence[Any], least: int = DEPTH) -> int:
-    """How many documents a search must return for all measures to be what they say."""
-    return max(least, *(measure.cutoff if isinstance(measure, Hit) else cutoff_of(measure) for measure in measures))
+    """Number of documents that a search must return: the largest cutoff of the measures, but at least `least`."""
+    return max(least, *(measure.cutoff if isinstance(measure, HitMeasure) else cutoff_of(measure) for measure in measures))
 
 
 def cutoff_of(measure: Any) -> int:
-    """0 where there is none; -1 where it is no number of documents."""
+    """Rank cutoff of a measure; 0 if it has none, -1 if it is not a positive integer."""
     cutoff = measure.params.get("cutoff", 0)
     return cutoff if isinstance(cutoff, int) and (cutoff > 0 or "cutoff" not in measure.params) else -1
 
 
 def per_query(run: Run, qrels: Qrels, measures: Sequence[Any]) -> ByQuery:
-    """The value of every judged query; one that found nothing, or is not in the run, has zero."""
+    """Values of all judged queries; queries that are absent from the run, or have no results, have zero."""
     if not measures:
         return {}
-    ranked = {query: ranks(found) for query, found in run.items() if query in qrels}
+    rankings = {query_id: ranks(scores) for query_id, scores in run.items() if query_id in qrels}
     try:
-        known = {(str(one.measure), one.query_id): one.value for one in ir_measures.iter_calc(measures, qrels, ranked)}
-    except CalledProcessError as error:  # a few measures are scripts of others, which do not take every id
+        metrics = ir_measures.iter_calc(measures, qrels, rankings)
+        values = {(str(metric.measure), metric.query_id): metric.value for metric in metrics}
+    except CalledProcessError as error:  # a few measures run external scripts, which do not accept every id
         names = ", ".join(map(str, measures))
         raise BadInput(
-            f"{names} cannot be computed for ids such as {next(iter(qrels))!r}: some want query ids that are numbers; "
-            "choose measures that take any, such as nDCG@10 and AP"
+            f"{names} cannot be computed for ids such as {next(iter(qrels))!r}: some measures require numeric query ids; "
+            "choose others, such as nDCG@10 and AP"
         ) from error
     for measure in measures:
-        if lost := [query for query, found in ranked.items() if found and (str(measure), query) not in known]:
-            raise BadInput(
-                f"{measure} has no value for query {lost[0]!r}, which was judged and answered; choose another measure"
-            )
-    return {str(measure): {query: float(known.get((str(measure), query), 0.0)) for query in qrels} for measure in measures}
-
-
-def hits_per_query(first: Mapping[str, int | None], measures: Sequence[Hit]) -> ByQuery:
-    """`first` is the rank of the first document of each query that holds an answer, None if there is none."""
+        name = str(measure)
+        if missing := [query_id for query_id, ranking in rankings.items() if ranking and (name, query_id) not in values]:
+            raise BadInput(f"{name} has no value for query {missing[0]!r}, which is judged and has results; choose another")
     return {
-        str(measure): {query: float(rank is not None and rank <= measure.cutoff) for query, rank in first.items()}
+        str(measure): {query_id: float(values.get((str(measure), query_id), 0.0)) for query_id in qrels} for measure in measures
+    }
+
+
+def hits_per_query(first_ranks: Mapping[str, int | None], measures: Sequence[HitMeasure]) -> ByQuery:
+    """Hit@k of each query from the rank of its first document that contains an answer (None: no document does)."""
+    return {
+        str(measure): {query_id: float(rank is not None and rank <= measure.cutoff) for query_id, rank in first_ranks.items()}
         for measure in measures
     }
 
 
 def means(by_query: ByQuery, queries: Collection[str] | None = None) -> dict[str, float]:
-    """Over all queries, or some. A measure that none of them has a value of is left out."""
-    chosen = {
-        name: [value for query, value in values.items() if queries is None or query in queries]
+    """Mean of each measure over `queries` (None: all). Measures without a value for any of them are omitted."""
+    selected = {
+        name: [value for query_id, value in values.items() if queries is None or query_id in queries]
         for name, values in by_query.items()
     }
-    return {name: fmean(values) for name, values in chosen.items() if values}
+    return {name: fmean(values) for name, values in selected.items() if values}
 
 
-def ranks(found: Mapping[str, float]) -> dict[str, float]:
-    """Documents as trec_eval orders them, best first, with scores that are all different."""
-    order = sorted(found, key=lambda doc_id: (np.float32(found[doc_id]), doc_id.encode()), reverse=True)
+def ranks(scores: Mapping[str, float]) -> dict[str, float]:
+    """Order documents as trec_eval does, best first, and replace their scores by distinct ones."""
+    order = sorted(scores, key=lambda doc_id: (np.float32(scores[doc_id]), doc_id.encode()), reverse=True)
     return {doc_id: float(len(order) - rank) for rank, doc_id in enumerate(order)}

@@ -1,4 +1,4 @@
-"""A run: for each query the documents found and their scores; the form that all evaluation tools share."""
+"""Runs: the ranked documents of each query with their scores, and the TREC run file format."""
 
 import re
 from collections.abc import Iterable
@@ -17,50 +17,52 @@ NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 LARGEST = float(np.finfo(np.float32).max)
 
 
-def strictly(ranking: Iterable[tuple[str, float]]) -> dict[str, float]:
-    """A ranking, best first, with scores that are all different in 32 bits.
+def strictly_decreasing(ranking: Iterable[tuple[str, float]]) -> dict[str, float]:
+    """Break ties: make the scores of a ranking strictly decreasing in float32, keeping its order.
 
-    A search breaks ties in its way and evaluation tools in theirs, after they have rounded the scores. What was returned
-    counts, so a score that is not below the one before it becomes the next number below that.
+    Evaluation tools round scores to float32 and then break ties by their own rules. To preserve the returned order, a score
+    that is not below its predecessor becomes the next smaller float32.
     """
-    found: dict[str, float] = {}
-    last = np.float32(np.inf)
+    scores: dict[str, float] = {}
+    previous = np.float32(np.inf)
     for doc_id, score in ranking:
-        last = min(np.float32(score), np.nextafter(last, np.float32(-np.inf)))
-        found[doc_id] = float(last)
-    return found
+        previous = min(np.float32(score), np.nextafter(previous, np.float32(-np.inf)))
+        scores[doc_id] = float(previous)
+    return scores
 
 
 def write_trec(run: Run, path: Path, tag: str) -> None:
-    """The six columns of TREC: query, Q0, document, rank, score, tag. Nine digits give every 32-bit score back as it was."""
-    require_plain_ids([*run, *(doc_id for found in run.values() for doc_id in found)])
+    """Write a TREC run file: query, Q0, document, rank, score, tag. Nine significant digits round-trip every float32 score."""
+    require_plain_ids([*run, *(doc_id for scores in run.values() for doc_id in scores)])
     make_folder(path.parent)
-    part = path.with_name(f"{path.name}.part")  # so that a run that is there is whole
+    part = path.with_name(f"{path.name}.part")  # renamed when complete, so that an existing run file is never partial
     with part.open("w", encoding="utf-8") as file:
-        for query, found in run.items():
-            ranking = sorted(found.items(), key=lambda item: -item[1])
+        for query_id, scores in run.items():
+            ranking = sorted(scores.items(), key=lambda item: -item[1])
             for rank, (doc_id, score) in enumerate(ranking, start=1):
-                file.write(f"{query} Q0 {doc_id} {rank} {score:.9g} {tag}\n")
+                file.write(f"{query_id} Q0 {doc_id} {rank} {score:.9g} {tag}\n")
     part.replace(path)
 
 
 def make_folder(folder: Path) -> None:
-    """The folder that runs go into."""
+    """Create the folder that run files are written to."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise BadInput(f"runs cannot be written to {folder} ({error.strerror}); expected a folder, or one to make") from error
+        raise BadInput(
+            f"runs cannot be written to {folder} ({error.strerror}); expected a folder that exists or can be created"
+        ) from error
 
 
-def require_plain_ids(names: Iterable[str]) -> None:
-    """Refuse ids that the columns of a TREC run cannot hold."""
-    for name in names:
+def require_plain_ids(ids: Iterable[str]) -> None:
+    """Refuse ids that the whitespace-separated columns of a TREC run cannot hold."""
+    for name in ids:
         if not name or any(character.isspace() for character in name):
             raise BadInput(f"id {name!r} cannot be written to a TREC run; expected ids without spaces: rename it in the data")
 
 
 def read_trec(path: Path) -> Run:
-    """A run as any system writes it, by its scores: as in trec_eval, the column of ranks does not count."""
+    """Read a TREC run file. Documents are ranked by score; like trec_eval, the rank column is ignored."""
     run: Run = {}
     with open_bytes(path) as stream:
         lines = TextLines(stream, shown(path))
@@ -68,12 +70,14 @@ def read_trec(path: Path) -> Run:
             if not line.strip():
                 continue
             place = Place(shown(path), lines.number)
-            query, doc_id, score = _columns(line, place)
-            if doc_id in run.setdefault(query, {}):
-                raise BadInput(f"{place}: query {query!r} has the document {doc_id!r} a second time; expected it once")
-            run[query][doc_id] = score
+            query_id, doc_id, score = _columns(line, place)
+            if doc_id in run.setdefault(query_id, {}):
+                raise BadInput(
+                    f"{place}: query {query_id!r} has the document {doc_id!r} a second time; expected each document once"
+                )
+            run[query_id][doc_id] = score
     if not run:
-        raise BadInput(f"{shown(path)} holds no line of a run; expected lines of query, Q0, document, rank, score, tag")
+        raise BadInput(f"{shown(path)} is an empty run; expected lines of query, Q0, document, rank, score, tag")
     return run
 
 
@@ -85,5 +89,5 @@ def _columns(line: str, place: Place) -> tuple[str, str, float]:
             "query, Q0, document, rank, score, tag"
         )
     if not NUMBER.fullmatch(columns[4]) or abs(float(columns[4])) > LARGEST:
-        raise BadInput(f"{place}: the score is {columns[4]!r}; expected a number of at most {LARGEST:.2g}, as 32 bits hold it")
+        raise BadInput(f"{place}: the score is {columns[4]!r}; expected a number within the range of float32, ±{LARGEST:.2g}")
     return columns[0], columns[2], float(columns[4])

@@ -1,4 +1,4 @@
-"""What is odd about a dataset, counted and told, so that no number hides it."""
+"""Data checks of a split against the corpus: unjudged queries, missing documents and other causes of misleading measures."""
 
 from dataclasses import asdict, dataclass
 
@@ -9,13 +9,13 @@ from trilens.text.dataset import Split
 
 @dataclass(frozen=True, slots=True)
 class Soundness:
-    """Counts, all 0 where data are in order.
+    """Counts of anomalies in a split; all are 0 for clean data.
 
-    unjudged            queries with neither judgements nor answers; they are not asked
-    nothing_relevant    queries whose judgements are all 0 or less; nothing can be found for them, and they count as zero
+    unjudged            queries with neither judgements nor answers; they are skipped
+    nothing_relevant    queries without a relevant document; they count as zero
     missing_documents   judged documents that are not in the corpus
-    missing_relevant    relevant ones among them; they count as not found
-    without_answers     judged queries that have no answer, where others do; Hit@k is a mean over the others
+    missing_relevant    relevant documents among them; they count as not retrieved
+    without_answers     judged queries without answers if other queries have some; Hit@k is averaged over the others
     """
 
     unjudged: int
@@ -25,36 +25,36 @@ class Soundness:
     without_answers: int
 
     def counts(self) -> dict[str, int]:
-        """By name."""
+        """The counts by name."""
         return asdict(self)
 
     def lines(self) -> list[str]:
-        """One line for each count that is not 0."""
-        told = {
-            "unjudged": "queries have neither judgements nor answers: they are not asked",
+        """One warning for each count above 0."""
+        warnings = {
+            "unjudged": "queries have neither judgements nor answers: they are skipped",
             "nothing_relevant": "queries have no relevant document among their judgements: they count as zero",
             "missing_documents": f"judged documents are not in the corpus, {self.missing_relevant} of them relevant: "
-            "these count as not found",
-            "without_answers": "judged queries have no answers: Hit@k is a mean over the others",
+            "these count as not retrieved",
+            "without_answers": "judged queries have no answers: Hit@k is averaged over the others",
         }
-        return [f"{self.counts()[name]} {line}" for name, line in told.items() if self.counts()[name]]
+        return [f"{self.counts()[name]} {warning}" for name, warning in warnings.items() if self.counts()[name]]
 
 
 def examine(split: Split, collection: Collection) -> Soundness:
-    """Compare a split with the corpus. Nothing in common is an error: it is the corpus of something else."""
-    relevant = {doc_id for judged in split.qrels.values() for doc_id, grade in judged.items() if grade > 0}
-    judged = {doc_id for found in split.qrels.values() for doc_id in found}
+    """Check a split against the corpus; refuse it if no relevant document is in the corpus."""
+    relevant = {doc_id for grades in split.qrels.values() for doc_id, grade in grades.items() if grade > 0}
+    judged = {doc_id for grades in split.qrels.values() for doc_id in grades}
     missing = {doc_id for doc_id in judged if collection.snapshot.key(doc_id) is None}
     if split.qrels and not relevant:
-        raise BadInput(f"split {split.name!r} judges no document relevant; expected grades above 0: nothing can be measured")
+        raise BadInput(f"split {split.name!r} judges no document relevant; expected grades above 0")
     if relevant and relevant <= missing:
         raise BadInput(
             f"none of the {len(relevant)} relevant documents of split {split.name!r} is in the corpus, such as "
-            f"{min(relevant)!r}; expected judgements of this corpus: check that the ids are the same"
+            f"{min(relevant)!r}; expected qrels of this corpus: check that the document ids agree"
         )
     return Soundness(
         unjudged=len(split.unjudged),
-        nothing_relevant=sum(all(grade <= 0 for grade in found.values()) for found in split.qrels.values()),
+        nothing_relevant=sum(all(grade <= 0 for grade in grades.values()) for grades in split.qrels.values()),
         missing_documents=len(missing),
         missing_relevant=len(missing & relevant),
         without_answers=sum(not query.answers for query in split.queries.values()) if split.answered else 0,

@@ -1,98 +1,96 @@
-"""A comparison in words: which run is best, by how much, and whether that is more than luck."""
+"""A comparison in words: the best run, its lead, and whether the lead is significant."""
 
 from collections.abc import Sequence
 
-from trilens.evaluate.comparison import Comparison, Pair
+from trilens.evaluate.comparison import Comparison, RunPair
 from trilens.evaluate.significance import ROUNDS, TIE
 
 
 def headline(comparison: Comparison) -> str:
-    """Who leads, in one short line."""
+    """One line naming the best run."""
     best, *others = comparison.ranking
     if not others:
         return f"{best}: {comparison.measures[0]} {comparison.mean(best):.3f}"
     pair = comparison.pair(best, others[0])
     if pair.difference <= TIE:
-        return f"{best} and {others[0]} are level"
-    return f"{best} wins" if pair.significant else f"{best} leads, but not by enough to be sure"
+        return f"{best} and {others[0]} tie"
+    return f"{best} wins" if pair.significant else f"{best} leads, but not significantly"
 
 
 def verdict(comparison: Comparison) -> list[str]:
-    """Sentences: the lead, what it is worth, and how the best does against the rest."""
+    """Sentences on the lead of the best run, its significance, and the remaining runs."""
     best, *others = comparison.ranking
     measure, queries = comparison.measures[0], f"{len(comparison.queries):,} queries"
     if not others:
-        return [f"{best} reaches {measure} {comparison.mean(best):.3f} over {queries}; nothing else was measured with it."]
-    second = others[0]
-    pair = comparison.pair(best, second)
-    sentences = [_lead(comparison, pair, queries), _worth(pair)]
+        return [f"{best} reaches {measure} {comparison.mean(best):.3f} over {queries}; no other run was compared."]
+    pair = comparison.pair(best, others[0])
+    sentences = [_lead(comparison, pair, queries), _significance(pair)]
     if len(others) > 1:
-        sentences.append(_rest(best, [comparison.pair(best, other) for other in others[1:]]))
+        sentences.append(_others(best, [comparison.pair(best, other) for other in others[1:]]))
     return sentences
 
 
-def shown_p(p: float) -> str:
-    """With three figures; what is too small for them is told as less."""
+def format_p(p: float) -> str:
+    """Format a p-value with two or three digits; very small values as an upper bound."""
     return "p < 0.0001" if p < 0.0001 else "p = 1" if p > 0.9995 else f"p = {p:.2g}" if p < 0.01 else f"p = {p:.3f}"
 
 
 def method(comparison: Comparison) -> str:
-    """How the p-values and intervals were made."""
+    """How the p-values and confidence intervals were computed."""
     count = len(comparison.pairs)
-    corrected = f"corrected by Holm's method for all {count} comparisons" if count > 1 else "of one comparison"
+    corrected = f"with Holm correction over all {count} comparisons" if count > 1 else "for a single comparison"
     return (
-        f"p: paired randomisation test, two-sided, all sign patterns counted where few queries differ and {ROUNDS:,} drawn "
-        f"with a fixed seed otherwise, {corrected}; below 0.05 is called significant. Intervals: 95 %, bootstrap over queries."
+        f"p-values: two-sided paired randomisation test (exact if few queries differ, otherwise {ROUNDS:,} random sign "
+        f"assignments with a fixed seed), {corrected}; differences with p < 0.05 are significant. "
+        "Intervals: 95 % bootstrap confidence intervals over queries."
     )
 
 
 def notes(comparison: Comparison) -> list[str]:
-    """What a reader has to know of queries that were not in both the runs and the judgements."""
-    told = []
+    """Remarks on queries without relevant documents, missing from a run, or without judgements."""
+    remarks = []
     if nothing := comparison.nothing_relevant:
-        told.append(
-            f"{_named(nothing, 'query', 'queries')} without a relevant document among the judgements: zero for every run"
-        )
+        remarks.append(f"{_counted(nothing, 'query', 'queries')} without a relevant document in the qrels: zero for every run")
     for name in comparison.names:
         if absent := comparison.absent[name]:
-            told.append(f"{name} lacks {_named(absent, 'judged query', 'judged queries')}; each counts as zero")
+            remarks.append(f"{name} lacks {_counted(absent, 'judged query', 'judged queries')}; each counts as zero")
         if unjudged := comparison.unjudged[name]:
-            told.append(f"{name} has {_named(unjudged, 'query', 'queries')} without judgements; they cannot count")
-    return told
+            remarks.append(f"{name} has {_counted(unjudged, 'query', 'queries')} without judgements; they are ignored")
+    return remarks
 
 
-def _lead(comparison: Comparison, pair: Pair, queries: str) -> str:
+def _lead(comparison: Comparison, pair: RunPair, queries: str) -> str:
     measure, (first, second) = comparison.measures[0], (comparison.mean(pair.first), comparison.mean(pair.second))
     if pair.difference <= TIE:
         return f"{pair.first} and {pair.second} both reach {measure} {first:.3f} over {queries}."
     share = f" ({100 * pair.difference / second:.1f} %)" if second > TIE else ""
-    lead = f"{pair.difference:.3f}{share} more than the next, {pair.second}"
+    lead = f"{pair.difference:.3f}{share} more than the second-best run, {pair.second}"
     return f"{pair.first} reaches {measure} {first:.3f} over {queries}, {lead}."
 
 
-def _worth(pair: Pair) -> str:
-    counts = f"{pair.first} is better on {pair.wins:,}, equal on {pair.ties:,}, worse on {pair.losses:,} of them"
+def _significance(pair: RunPair) -> str:
+    evidence = f"{format_p(pair.p_holm)}, wins/ties/losses {pair.wins:,}/{pair.ties:,}/{pair.losses:,}"
     if pair.significant:
-        return f"That lead is significant ({shown_p(pair.p_holm)}): {counts}."
+        return f"The lead is significant ({evidence})."
     if pair.p_holm > 0.9995 and not pair.wins and not pair.losses:
-        return "They answer every query equally well."
-    return f"That is not significant ({shown_p(pair.p_holm)}): {counts}. It may be luck; more judged queries would tell."
+        return "Both score equally on every query."
+    return f"The difference is not significant ({evidence}) and may be due to chance."
 
 
-def _rest(best: str, pairs: Sequence[Pair]) -> str:
+def _others(best: str, pairs: Sequence[RunPair]) -> str:
     beaten = [pair.second for pair in pairs if pair.significant]
     close = [pair.second for pair in pairs if not pair.significant]
-    told = []
+    clauses = []
     if beaten:
-        told.append(f"significantly better than {_listed(beaten)}")
+        clauses.append(f"significantly better than {_listed(beaten)}")
     if close:
-        told.append(f"not significantly better than {_listed(close)}")
-    return f"Of the others, {best} is {', and '.join(told)}."
+        clauses.append(f"not significantly better than {_listed(close)}")
+    return f"Of the remaining runs, {best} is {', and '.join(clauses)}."
 
 
-def _named(ids: Sequence[str], one: str, several: str) -> str:
-    some = ", ".join(ids[:5]) + (" …" if len(ids) > 5 else "")
-    return f"{len(ids):,} {one if len(ids) == 1 else several} ({some})"
+def _counted(ids: Sequence[str], singular: str, plural: str) -> str:
+    sample = ", ".join(ids[:5]) + (" …" if len(ids) > 5 else "")
+    return f"{len(ids):,} {singular if len(ids) == 1 else plural} ({sample})"
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -1,1 +1,1 @@
-"""Why a document got its score: parts that add up to it."""
+"""Explanations: scores as parts that add up to them, rendered as data, pages and pictures."""

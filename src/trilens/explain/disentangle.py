@@ -1,28 +1,30 @@
-"""What a text means to a model with a vocabulary head: the words that it activates, each with its weight."""
+"""The vocabulary terms that a text activates in a model with a sparse head, each with its weight."""
 
 from dataclasses import dataclass
 
-from trilens.encode.onnx import OnnxEncoder
+from trilens.encode.folder import Head
+from trilens.encode.model import HeadsEncoder, TokenReader
 from trilens.encode.reading import Side
 from trilens.errors import BadInput, BadModel
 
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A word and its weight; `own` tells whether the text holds it, or the model adds it."""
+    """A vocabulary term and its weight; `own` if the text contains it, otherwise the model adds it."""
 
     word: str
     weight: float
     own: bool
 
 
-def disentangle(encoder: OnnxEncoder, text: str, side: Side = "query", top: int | None = None) -> list[Word]:
-    """The words of a text, heaviest first: all that its vector holds, or the best `top` of them."""
-    if "sparse" not in encoder.heads:
-        raise BadModel(f"model {encoder.folder.config.name} has no sparse head; expected a model with one")
+def disentangle(encoder: HeadsEncoder, text: str, side: Side = "query", top: int | None = None) -> list[Word]:
+    """The terms of a text, heaviest first: all of its vector, or the best `top`."""
+    if "sparse" not in encoder.heads or not isinstance(encoder, TokenReader):
+        raise BadModel(f"model {encoder.fingerprint} has no sparse head; expected a model with one")
     if not text.strip():
         raise BadInput("the text is empty; expected some words")
-    encoded = encoder.encode_queries([text]) if side == "query" else encoder.encode_docs([text])
+    heads: tuple[Head, ...] = ("sparse",)
+    encoded = encoder.encode_queries([text], heads) if side == "query" else encoder.encode_docs([text], heads=heads)
     vector, bag = encoded.sparse, encoded.bag
     assert vector is not None and bag is not None
     own = set(bag.terms.tolist())

@@ -1,102 +1,123 @@
-"""One interface to all explanations: a query, a document, and one lens or the fusion of several."""
+"""Explain the score of one document for one query: by one lens, by a re-ranking lens or by a fusion."""
 
-from collections.abc import Callable, Mapping
 from dataclasses import replace
 
+import numpy as np
+
 from trilens.encode.encoder import Encoded
-from trilens.explain.alignment import explain_alignment
-from trilens.explain.counting import explain_counts
-from trilens.explain.explanation import Explanation, Part
-from trilens.explain.meaning import explain_vector
-from trilens.explain.subject import Subject, first_row, key_of, passage_at, subject_of
-from trilens.explain.terms import explain_late_terms, explain_terms
-from trilens.search.filling import fill_scores
-from trilens.search.fusion import lens_weights
-from trilens.search.searcher import (
-    Answer,
-    Plan,
-    encode_and_expand,
-    find,
-    late_head,
-    require_query,
-    rerank_candidates,
-    used_lenses,
-)
-from trilens.store.lenses import Lenses
+from trilens.errors import BadInput
+from trilens.explain.explanation import ExplainedPassage, Explanation
+from trilens.lenses.lens import ExplainTarget
+from trilens.lenses.parts import Part, ScoreParts
+from trilens.search.options import SearchOptions
+from trilens.search.search import Search, require_query
+from trilens.store.lens_set import LensSet
 from trilens.store.snapshot import Snapshot
+from trilens.text.passages import passage_text
 
 FUSION = "fusion"
-EXPLAINERS: dict[str, Callable[[Subject], Explanation]] = {
-    "bm25": explain_counts,
-    "dense": explain_vector,
-    "sparse": explain_terms,
-    "tokens": explain_terms,
-    "lexical": explain_terms,
-    "vectors": explain_terms,
-    "multi": explain_alignment,
-}
 
 
-def explain(snapshot: Snapshot, lenses: Lenses, query: str, doc_id: str, plan: Plan) -> Explanation:
-    """Why a search by this plan gives a document its score; of one lens alone that is the lens's own score.
+def explain(snapshot: Snapshot, lenses: LensSet, query: str, doc_id: str, options: SearchOptions) -> Explanation:
+    """Why a search with these options gives a document its score.
 
-    Where several lenses are fused, the parts are what each of them gives, and its children are the explanations of the lenses.
-    Where one re-ranks what the others found, its score is explained.
+    The parts of a fusion are the contributions of its lenses, and its children the explanations of the lenses' scores. If a
+    lens re-ranks, its score is explained.
     """
     require_query("the query", query)
-    key = key_of(snapshot, doc_id)
-    if plan.rerank:
-        return _explain_reranked(snapshot, lenses, query, doc_id, key, plan)
-    for name in plan.names:
-        _ = lenses[name]
-    encoded, told = encode_and_expand(snapshot, lenses, [query], plan, plan.names)
-    children = []
-    for name in plan.names:
-        child = _explain_lens(snapshot, lenses, name, query, doc_id, encoded[name], plan)
-        children.append(replace(child, expansion=told[name][0]) if name in told else child)
-    if len(children) == 1:
-        return children[0]
-    (answer,) = find(snapshot, lenses, [query], encoded, plan, also=[key])
-    return _explain_fusion(snapshot, answer, key, children, plan)
+    return _Explainer(snapshot, Search(snapshot, lenses, [query], options), doc_id).explain()
 
 
-def _explain_reranked(snapshot: Snapshot, lenses: Lenses, query: str, doc_id: str, key: int, plan: Plan) -> Explanation:
-    """Only the passages that the other lenses found are re-ranked, which need not be the ones that this lens likes best."""
-    assert plan.rerank
-    late = late_head(lenses, plan)
-    encoded, told = encode_and_expand(snapshot, lenses, [query], plan, used_lenses(plan, late))
-    seen = (fill_scores(snapshot, name, encoded[name], [[key]], plan.settings(name), plan.where)[0] for name in plan.names)
-    found = [one[key] for one in seen if key in one]
-    [ranked] = rerank_candidates(snapshot, lenses, [query], encoded, [found], plan, late)
-    row, score = (ranked[0].row, ranked[0].score) if ranked else (first_row(snapshot, key), None)
-    asked = encoded.get(plan.rerank, Encoded())
-    about = (snapshot, lenses, plan.rerank, query, doc_id, asked, plan.rerank_settings)
-    subject = Subject(*about, row, score, passage_at(snapshot, row))
-    explained = explain_late_terms(subject) if late else EXPLAINERS[plan.rerank](subject)
-    return replace(explained, expansion=told[plan.rerank][0]) if plan.rerank in told else explained
+class _Explainer:
+    """The explanation of one document in one search."""
 
+    def __init__(self, snapshot: Snapshot, search: Search, doc_id: str) -> None:
+        key = snapshot.key(doc_id)
+        if key is None:
+            raise BadInput(f"there is no document {doc_id!r} in the collection; expected the id of a document")
+        self._snapshot = snapshot
+        self._search = search
+        self._doc_id = doc_id
+        self._key = key
 
-def _explain_lens(
-    snapshot: Snapshot, lenses: Lenses, name: str, query: str, doc_id: str, encoded: Encoded, plan: Plan
-) -> Explanation:
-    subject = subject_of(snapshot, lenses, name, query, doc_id, encoded, plan.settings(name), plan.where)
-    return EXPLAINERS[name](subject)
+    def explain(self) -> Explanation:
+        search = self._search
+        if search.options.rerank:
+            return self._reranked(search.options.rerank)
+        children = [self._by_lens(name) for name in search.names]
+        return children[0] if len(children) == 1 else self._fused(children)
 
+    def _by_lens(self, name: str) -> Explanation:
+        """The score of the document's best passage by a lens; of its first passage if the lens scores none."""
+        [row], [score] = self._search.best_passages(name, np.array([self._key]), np.zeros(1, np.int64))
+        known = row >= 0
+        return self._lens_explanation(name, int(row) if known else self._first_row(), float(score) if known else None)
 
-def _explain_fusion(snapshot: Snapshot, answer: Answer, key: int, children: list[Explanation], plan: Plan) -> Explanation:
-    one, row = next((found, row) for found, row in zip(answer.order, answer.rows, strict=True) if found.key == key)
-    weights = lens_weights(plan.fusion, plan.names)
-    parts = []
-    for name in plan.names:
-        seen = one.by_lens.get(name)
-        facts: Mapping[str, float | str | None] = {
-            "score": seen.score if seen else None,
-            "rank": seen.rank if seen else None,
-            "weight": weights[name],
-        }
-        parts.append(Part(name, seen.contribution if seen else 0.0, "lens", facts=facts))
-    passage = passage_at(snapshot, row) if row >= 0 and one.by_lens else children[0].passage
-    # A document that no lens returns has no score in a search; as one more candidate it would have had this one.
-    returned = any(seen.rank is not None for seen in one.by_lens.values())
-    first = children[0]
-    return Explanation(FUSION, first.query, first.doc_id, one.score, parts, not returned, passage, children=children)
+    def _reranked(self, name: str) -> Explanation:
+        """Only passages that the other lenses return are re-ranked; they need not be the best ones by this lens."""
+        rows = [
+            self._search.best_passages(lens, np.array([self._key]), np.zeros(1, np.int64))[0] for lens in self._search.names
+        ]
+        candidates = np.unique(np.concatenate(rows))
+        top = self._search.rerank([candidates[candidates >= 0]])
+        known = top.counts()[0] > 0
+        row, score = (int(top.rows[0, 0]), float(top.scores[0, 0])) if known else (self._first_row(), None)
+        return self._lens_explanation(name, row, score)
+
+    def _lens_explanation(self, name: str, row: int, score: float | None) -> Explanation:
+        search, passage = self._search, self._passage(row)
+        [query] = search.queries
+        late = search.late if name == search.options.rerank else None
+        encoded = Encoded() if late else search.encoded[name]
+        params = search.rerank_params if name == search.options.rerank else search.options.params.get(name)
+        target = ExplainTarget(query, encoded, row, passage.text, score, params)
+        parts: ScoreParts = late.explain_text(target) if late else self._snapshot.searcher(name).explain(target)
+        expansion = search.expansions[name][0] if name in search.expansions else None
+        return Explanation(
+            name,
+            query,
+            self._doc_id,
+            score or 0.0,
+            parts.parts,
+            parts.approximate,
+            passage,
+            parts.matrix,
+            expansion=expansion,
+        )
+
+    def _fused(self, children: list[Explanation]) -> Explanation:
+        search = self._search
+        [candidates] = search.candidates(also=[self._key])
+        doc = next(ranked for ranked in search.ranked(candidates) if ranked.key == self._key)
+        parts = []
+        for name in search.names:
+            seen = doc.by_lens.get(name)
+            facts: dict[str, float | str | None] = {
+                "score": seen.score if seen else None,
+                "rank": seen.rank if seen else None,
+                "weight": search.fusion.weight(name),
+            }
+            parts.append(Part(name, seen.contribution if seen else 0.0, "lens", facts=facts))
+        passage = self._passage(doc.row) if doc.row >= 0 and doc.by_lens else children[0].passage
+        # A document that no lens returns has no score in a search; as an additional candidate it would have had this one.
+        returned = any(seen.rank is not None for seen in doc.by_lens.values())
+        return replace(
+            children[0],
+            lens=FUSION,
+            score=doc.score,
+            parts=parts,
+            approximate=not returned,
+            passage=passage,
+            matrix=None,
+            children=children,
+            expansion=None,
+        )
+
+    def _first_row(self) -> int:
+        return int(self._snapshot.rows_of(np.array([self._key]))[0].min())
+
+    def _passage(self, row: int) -> ExplainedPassage:
+        places = self._snapshot.places(np.array([row]))
+        key, start, end = (int(column[0]) for column in (places.keys, places.starts, places.ends))
+        text = passage_text(self._snapshot.documents([key])[key], start, end)
+        return ExplainedPassage(text, len(text) - (end - start), start, end)

@@ -1,9 +1,10 @@
-"""An explanation as one HTML file that needs nothing else: coloured passages, tables of parts, heat maps."""
+"""An explanation as a self-contained HTML page: coloured passages, tables of parts, heat maps."""
 
 from collections.abc import Sequence
 
-from trilens.explain.explanation import Explanation, Matrix, Part
-from trilens.explain.sheet import colour, coloured_passage, safe, sheet
+from trilens.explain.explanation import Explanation
+from trilens.explain.sheet import coloured_passage, ground, safe, sheet
+from trilens.lenses.parts import Matrix, Part
 
 MOST_PARTS = 60
 
@@ -11,21 +12,21 @@ MOST_PARTS = 60
 def to_html(explanation: Explanation) -> str:
     """The whole page."""
     title = f"{explanation.doc_id}: {explanation.query}"
-    body = [_section(one) for one in (explanation, *(explanation.children or ()))]
+    body = [_section(single) for single in (explanation, *(explanation.children or ()))]
     head = f"<h1>Why <q>{safe(explanation.query)}</q> finds <code>{safe(explanation.doc_id)}</code></h1>"
     return sheet(title, head + "".join(body))
 
 
-def _section(one: Explanation) -> str:
-    note = ' <span class="dim">(approximate: measured from outside)</span>' if one.approximate else ""
-    pieces = [f"<h2>{safe(one.lens)}: {one.score:.4f}{note}</h2>"]
-    if one.expansion:
-        pieces.append(f'<p class="dim">expanded: {safe(str(dict(one.expansion)))}</p>')
-    if not one.children:
-        pieces.append(f'<p class="passage">{coloured_passage(one)}</p>')
-    pieces.append(_table(one.parts))
-    if one.matrix:
-        pieces.append(_matrix(one.matrix))
+def _section(explanation: Explanation) -> str:
+    note = ' <span class="dim">(approximate: measured by leaving words out)</span>' if explanation.approximate else ""
+    pieces = [f"<h2>{safe(explanation.lens)}: {explanation.score:.4f}{note}</h2>"]
+    if explanation.expansion:
+        pieces.append(f'<p class="dim">expanded: {safe(str(dict(explanation.expansion)))}</p>')
+    if not explanation.children:
+        pieces.append(f'<p class="passage">{coloured_passage(explanation)}</p>')
+    pieces.append(_table(explanation.parts))
+    if explanation.matrix:
+        pieces.append(_matrix(explanation.matrix))
     return "".join(pieces)
 
 
@@ -56,7 +57,7 @@ def _matrix(matrix: Matrix) -> str:
     rows = []
     most = float(abs(matrix.values).max(initial=1e-9))
     for token, values in zip(matrix.query_tokens, matrix.values.tolist(), strict=True):
-        cells = "".join(f'<td style="background:{colour(value / most)}">{value:.2f}</td>' for value in values)
+        cells = "".join(f'<td style="background:{ground(value / most)}">{value:.2f}</td>' for value in values)
         rows.append(f"<tr><th>{safe(token)}</th>{cells}</tr>")
     return f'<div class="scroll"><table class="map"><tr><th></th>{head}</tr>{"".join(rows)}</table></div>'
 

@@ -1,4 +1,4 @@
-"""Pictures: clouds and bars of weighted words, and what made a score. Own words are blue, added ones orange."""
+"""Pictures: word clouds and bar charts of weighted terms, and the parts of a score. Own terms are blue, added ones orange."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -7,7 +7,8 @@ from typing import Any
 
 from trilens.errors import BadInput
 from trilens.explain.disentangle import Word
-from trilens.explain.explanation import Explanation, Matrix, Part
+from trilens.explain.explanation import Explanation
+from trilens.lenses.parts import Matrix, Part
 
 OWN, ADDED, REST = "#1f5fa8", "#d9720b", "#999999"
 MOST_BARS = 25

@@ -1,22 +1,20 @@
-"""One HTML file that needs nothing else: the head, the colours of light and dark, and passages coloured by what they gave.
+"""Self-contained HTML pages: one head, one style for light and dark, and passages coloured by their contribution to a score.
 
-Everything that comes from a query or a document is escaped, and a content policy forbids scripts and the network.
+Everything that comes from a query or a document is escaped, and a content security policy forbids scripts and network access.
 """
 
 import html
 
-from trilens.explain.explanation import Explanation, heat
+from trilens.explain.explanation import Explanation
+from trilens.lenses.registry import lens_types
 
-LENSES = ("bm25", "dense", "sparse", "tokens", "lexical", "multi", "vectors")
 # The colours are those of the web page.
+LIGHT = """color-scheme:light dark;--ground:#f7f7f5;--surface:#fff;--line:#e4e3df;--text:#1d1f23;--soft:#5b6068;
+--plus:31 95 168;--minus:192 57 43;--good:#12805c;
+--other-0:#c2410c;--other-1:#0369a1;--other-2:#a21caf;--other-3:#4d7c0f;--other-4:#be123c"""
+DARK = """--ground:#131519;--surface:#1b1e24;--line:#2f343d;--text:#e9eaec;--soft:#a2a8b2;--plus:110 160 240;--minus:240 110 95;
+--good:#4cc79a;--other-0:#fb923c;--other-1:#7dd3fc;--other-2:#e879f9;--other-3:#bef264;--other-4:#fda4af"""
 STYLE = """
-:root{color-scheme:light dark;--ground:#f7f7f5;--surface:#fff;--line:#e4e3df;--text:#1d1f23;--soft:#5b6068;--plus:31 95 168;
---minus:192 57 43;--good:#12805c;--bm25:#3b6fd9;--dense:#0b8a7d;--sparse:#c06c0a;--tokens:#b8406f;--lexical:#7b4fc9;
---multi:#4f8a10;--vectors:#6b7280;--other-0:#c2410c;--other-1:#0369a1;--other-2:#a21caf;--other-3:#4d7c0f;--other-4:#be123c}
-@media (prefers-color-scheme:dark){:root{--ground:#131519;--surface:#1b1e24;--line:#2f343d;--text:#e9eaec;--soft:#a2a8b2;
---plus:110 160 240;--minus:240 110 95;--good:#4cc79a;--bm25:#7ea5ff;--dense:#3fcbb9;--sparse:#f0a94a;--tokens:#f089b1;
---lexical:#b799f7;--multi:#9bd05a;--vectors:#a4abb6;--other-0:#fb923c;--other-1:#7dd3fc;--other-2:#e879f9;--other-3:#bef264;
---other-4:#fda4af}}
 *{box-sizing:border-box}
 body{font:15px/1.55 system-ui,sans-serif;max-width:70rem;margin:2rem auto;padding:0 1rem;color:var(--text);
 background:var(--ground);overflow-wrap:break-word}
@@ -33,13 +31,20 @@ a{color:inherit}code{font-family:ui-monospace,monospace;font-size:.9em;overflow-
 
 
 def sheet(title: str, body: str, style: str = "") -> str:
-    """The whole page; `body` is HTML."""
+    """A complete page; `body` is HTML."""
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">"
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
-        f"<title>{safe(title)}</title><style>{STYLE}{style}</style></head><body>{body}</body></html>\n"
+        f"<title>{safe(title)}</title><style>{_colours()}{STYLE}{style}</style></head><body>{body}</body></html>\n"
     )
+
+
+def _colours() -> str:
+    types = lens_types().values()
+    light = ";".join([LIGHT, *(f"--lens-{known.name}:{known.colour.light}" for known in types)])
+    dark = ";".join([DARK, *(f"--lens-{known.name}:{known.colour.dark}" for known in types)])
+    return f":root{{{light}}}@media (prefers-color-scheme:dark){{:root{{{dark}}}}}"
 
 
 def safe(text: str) -> str:
@@ -47,31 +52,30 @@ def safe(text: str) -> str:
     return html.escape(text, quote=True)
 
 
-def colour(share: float) -> str:
-    """From clear to blue, or to red below zero."""
+def ground(share: float) -> str:
+    """A background colour: transparent to blue for 0 to 1, to red for 0 to -1."""
     return f"rgb(var(--{'plus' if share >= 0 else 'minus'})/{min(1.0, abs(share)) * 0.6:.3f})"
 
 
-def coloured_passage(one: Explanation) -> str:
-    """The passage; words that gave more stand on a stronger ground."""
-    stretches = heat(one)
-    most = max((abs(value) for _, _, value in stretches), default=1.0) or 1.0
-    pieces, at = [], 0
+def coloured_passage(explanation: Explanation) -> str:
+    """The passage; words with a larger contribution have a stronger background."""
+    stretches, text = explanation.heat(), explanation.passage.text
+    largest = max((abs(value) for _, _, value in stretches), default=1.0) or 1.0
+    pieces, position = [], 0
     for start, end, value in stretches:
-        text = safe(one.passage.text[start:end])
-        pieces.append(safe(one.passage.text[at:start]))
-        pieces.append(f'<mark style="background:{colour(value / most)}" title="{value:.4f}">{text}</mark>')
-        at = end
-    return "".join([*pieces, safe(one.passage.text[at:])])
+        pieces.append(safe(text[position:start]))
+        pieces.append(f'<mark style="background:{ground(value / largest)}" title="{value:.4f}">{safe(text[start:end])}</mark>')
+        position = end
+    return "".join([*pieces, safe(text[position:])])
 
 
 def lens_colour(name: str, place: int) -> str:
-    """The colour of a lens, also with settings; of anything else one by its place among the others."""
+    """The colour of a lens, also of one with search parameters; any other name gets a colour by its place among the others."""
     lens = name.partition(":")[0]
-    return f"var(--{lens})" if lens in LENSES else f"var(--other-{place % 5})"
+    return f"var(--lens-{lens})" if lens in lens_types() else f"var(--other-{place % 5})"
 
 
 def brief(text: str, length: int) -> str:
-    """One line of no more characters."""
+    """The text on one line of at most `length` characters."""
     line = " ".join(text.split())
     return line if len(line) <= length else f"{line[: length - 1]}…"

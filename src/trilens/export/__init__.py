@@ -1,1 +1,1 @@
-"""Model folders from trained or published weights: an ONNX graph written layer by layer, rounded, fitted and checked."""
+"""Export of trained or published weights to model folders: ONNX graphs, quantised, fitted and verified."""

@@ -1,4 +1,4 @@
-"""`Backbone`: what every encoder offers to whoever writes its graph, and which type of model is which."""
+"""`BackboneWriter`: the interface of encoder architectures to the graph writer, and the lookup by model type."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -8,15 +8,15 @@ from trilens.errors import BadModel
 from trilens.export.bert import NAMES, Bert
 from trilens.export.checkpoint import Checkpoint
 from trilens.export.layers import Layers, Products
-from trilens.export.rounding import Floats
 from trilens.export.t5 import T5
+from trilens.kernels.array_types import Float32s
 
 
-class Backbone(Protocol):
-    """The weights of an encoder by role. `words` has a row per token; `longest` tokens are read, None: any number."""
+class BackboneWriter(Protocol):
+    """The weights of an encoder. `words` are the word embeddings; `longest` is the maximum number of tokens, None: no limit."""
 
     checkpoint: Checkpoint
-    words: Floats
+    words: Float32s
     dim: int
     layers: int
     epsilon: float
@@ -26,14 +26,14 @@ class Backbone(Protocol):
         """The matrix products of a layer."""
 
     def write(self, graph: Layers) -> str:
-        """Add everything from `input_ids` and `attention_mask` to the states of the last layer, and name those."""
+        """Add the encoder from `input_ids` and `attention_mask` to the last states, and return the name of those."""
 
 
-KINDS: dict[str, Callable[[Checkpoint], Backbone]] = {**dict.fromkeys(NAMES, Bert), "t5": T5, "mt5": T5}
+KINDS: dict[str, Callable[[Checkpoint], BackboneWriter]] = {**dict.fromkeys(NAMES, Bert), "t5": T5, "mt5": T5}
 
 
-def open_backbone(folder: Path) -> Backbone:
-    """The encoder in a Hugging Face folder."""
+def open_backbone(folder: Path) -> BackboneWriter:
+    """Open the encoder of a Hugging Face folder."""
     if not folder.is_dir():
         raise BadModel(f"there is no folder {folder}; expected one as transformers or sentence-transformers saves it")
     checkpoint = Checkpoint(folder)

@@ -1,4 +1,4 @@
-"""`Bert`: encoders that normalise after each step, such as BERT, RoBERTa, XLM-R, CamemBERT, DistilBERT and MPNet."""
+"""`Bert`: post-norm encoders such as BERT, RoBERTa, XLM-R, CamemBERT, DistilBERT and MPNet."""
 
 from dataclasses import dataclass
 
@@ -7,16 +7,16 @@ from onnx import TensorProto
 
 from trilens.errors import BadModel
 from trilens.export.checkpoint import Checkpoint
-from trilens.export.distances import distance_bias
+from trilens.export.distance_bias import distance_bias
 from trilens.export.layers import ACTIVATIONS, Layers, Products
-from trilens.export.rounding import Floats
+from trilens.kernels.array_types import Float32s
 
-FARTHEST = 128  # distance from which on MPNet tells tokens no longer apart
+FARTHEST = 128  # distance from which MPNet uses the same bias
 
 
 @dataclass(frozen=True)
-class Names:
-    """What a type of model calls its tensors and settings, and what it has beside the layers of BERT."""
+class TensorNames:
+    """Tensor names and config keys of an architecture, and its differences from BERT."""
 
     prefix: str
     hidden: str = "hidden_size"
@@ -31,18 +31,18 @@ class Names:
     up: str = "intermediate.dense"
     down: str = "output.dense"
     states: str = "output.LayerNorm"
-    types: bool = True  # an embedding for which of two texts a token is of; ours are always of the first
-    after_padding: bool = False  # positions are counted from the id of the padding token + 1
-    biased: bool = False  # attention knows distances
+    types: bool = True  # token type embeddings; all our tokens have type 0
+    after_padding: bool = False  # positions start at the padding token's id + 1
+    biased: bool = False  # relative attention bias
 
 
-ROBERTA = Names("roberta.", after_padding=True)
+ROBERTA = TensorNames("roberta.", after_padding=True)
 NAMES = {
-    "bert": Names("bert."),
+    "bert": TensorNames("bert."),
     "roberta": ROBERTA,
     "xlm-roberta": ROBERTA,
     "camembert": ROBERTA,
-    "distilbert": Names(
+    "distilbert": TensorNames(
         "distilbert.",
         hidden="dim",
         depth="n_layers",
@@ -58,7 +58,7 @@ NAMES = {
         states="output_layer_norm",
         types=False,
     ),
-    "mpnet": Names(
+    "mpnet": TensorNames(
         "mpnet.",
         parts=("attention.attn.q", "attention.attn.k", "attention.attn.v"),
         out="attention.attn.o",
@@ -71,7 +71,7 @@ NAMES = {
 
 
 class Bert:
-    """The weights by role, and how they follow one another."""
+    """The weights of the encoder and the structure of its layers."""
 
     def __init__(self, checkpoint: Checkpoint) -> None:
         self.checkpoint, self.names = checkpoint, NAMES[checkpoint.model_type]
@@ -86,25 +86,25 @@ class Bert:
         self.dim, self.layers = checkpoint.number(names.hidden), checkpoint.number(names.depth)
         self.heads, self.inner = checkpoint.number(names.attention_heads), checkpoint.number(names.inner)
         self.epsilon: float = config.get("layer_norm_eps", 1e-12)
-        # MPNet's code has its padding token written in; the others say it.
+        # MPNet hard-codes its padding token; the others have it in their config.
         self.padding = 1 if names.biased else checkpoint.number("pad_token_id") if names.after_padding else -1
         self.words = checkpoint.tensor("embeddings.word_embeddings.weight", -1, self.dim)
-        self.places = checkpoint.tensor("embeddings.position_embeddings.weight", -1, self.dim)
-        self.longest: int | None = len(self.places) - self.padding - 1
+        self.positions = checkpoint.tensor("embeddings.position_embeddings.weight", -1, self.dim)
+        self.longest: int | None = len(self.positions) - self.padding - 1
 
     def products(self, layer: int) -> Products:
-        """See `Backbone`."""
-        at, names, dim = f"{self.names.layer}.{layer}", self.names, self.dim
-        parts = [self._affine(f"{at}.{part}", dim, dim) for part in names.parts]
+        """See `BackboneWriter`."""
+        prefix, names, dim = f"{self.names.layer}.{layer}", self.names, self.dim
+        parts = [self._affine(f"{prefix}.{part}", dim, dim) for part in names.parts]
         return {
             f"{layer}.in": (np.hstack([weight for weight, _ in parts]), np.hstack([bias for _, bias in parts])),
-            f"{layer}.out": self._affine(f"{at}.{names.out}", dim, dim),
-            f"{layer}.up": self._affine(f"{at}.{names.up}", dim, self.inner),
-            f"{layer}.down": self._affine(f"{at}.{names.down}", self.inner, dim),
+            f"{layer}.out": self._affine(f"{prefix}.{names.out}", dim, dim),
+            f"{layer}.up": self._affine(f"{prefix}.{names.up}", dim, self.inner),
+            f"{layer}.down": self._affine(f"{prefix}.{names.down}", self.inner, dim),
         }
 
     def write(self, graph: Layers) -> str:
-        """See `Backbone`."""
+        """See `BackboneWriter`."""
         mask = graph.add("Cast", ["attention_mask"], "mask", to=TensorProto.INT32)
         states = self._norm(graph, self._embed(graph), "embeddings.LayerNorm", "embedded")
         bias = self._distance_bias(graph) if self.names.biased else None
@@ -113,35 +113,35 @@ class Bert:
         return states
 
     def _embed(self, graph: Layers) -> str:
-        """Word, position and type embeddings, summed."""
-        places = self.places
+        """The sum of word, position and type embeddings."""
+        positions = self.positions
         if self.names.types:
-            places = places + self.checkpoint.tensor("embeddings.token_type_embeddings.weight", -1, self.dim)[0]
-        found = graph.word_embeddings(self.words)
+            positions = positions + self.checkpoint.tensor("embeddings.token_type_embeddings.weight", -1, self.dim)[0]
+        words = graph.word_embeddings(self.words)
         if self.names.after_padding:
-            place = self._count(graph, places)
+            place = self._count(graph, positions)
         else:
             tokens = graph.add("Shape", ["input_ids"], "length", start=1, end=2)
             first = graph.constant("first", [0], np.int64)
-            place = graph.add("Slice", [graph.constant("places", places, np.float32), first, tokens, first], "place")
-        return graph.add("Add", [found, place], "sum")
+            place = graph.add("Slice", [graph.constant("places", positions, np.float32), first, tokens, first], "place")
+        return graph.add("Add", [words, place], "sum")
 
-    def _count(self, graph: Layers, places: Floats) -> str:
-        """Positions as RoBERTa counts them: padding tokens, also those that someone wrote, are passed over."""
+    def _count(self, graph: Layers, positions: Float32s) -> str:
+        """RoBERTa's positions, which skip padding tokens, also those within the text."""
         padding = graph.constant("padding", self.padding, np.int64)
         real = graph.add("Not", [graph.add("Equal", ["input_ids", padding], "is.padding")], "is.real")
         real = graph.add("Cast", [real], "real", to=TensorProto.INT64)
         count = graph.add("CumSum", [real, graph.constant("second.axis", 1, np.int64)], "count.all")
         position = graph.add("Add", [graph.add("Mul", [count, real], "count.real"), padding], "position")
-        return graph.add("Gather", [graph.constant("places", places, np.float32), position], "place")
+        return graph.add("Gather", [graph.constant("places", positions, np.float32), position], "place")
 
     def _distance_bias(self, graph: Layers) -> str:
         table = self.checkpoint.tensor("encoder.relative_attention_bias.weight", -1, self.heads)
         return distance_bias(graph, table, FARTHEST)
 
     def _layer(self, graph: Layers, states: str, mask: str, bias: str | None, layer: int) -> str:
-        """Attention and feed-forward, each added to its input and normalised."""
-        at, names = f"{self.names.layer}.{layer}", self.names
+        """Attention and feed-forward, each with a residual connection and layer normalisation."""
+        prefix, names = f"{self.names.layer}.{layer}", self.names
         products = self.products(layer)
         graph.fold(products, layer)
         weight, added = products[f"{layer}.in"]
@@ -153,16 +153,16 @@ class Bert:
             context = graph.attention(states, mask, f"{layer}.in", (weight, added), self.heads)
         output = graph.product(context, f"{layer}.out", products[f"{layer}.out"])
         states = graph.add("Add", [output, states], f"{layer}.attended.sum")
-        states = self._norm(graph, states, f"{at}.{names.attended}", f"{layer}.attended")
+        states = self._norm(graph, states, f"{prefix}.{names.attended}", f"{layer}.attended")
         inner = graph.product(states, f"{layer}.up", products[f"{layer}.up"])
         inner = graph.add(self.activation, [inner], f"{layer}.gelu")
         output = graph.product(inner, f"{layer}.down", products[f"{layer}.down"])
         states = graph.add("Add", [output, states], f"{layer}.states.sum")
-        return self._norm(graph, states, f"{at}.{names.states}", f"{layer}.states")
+        return self._norm(graph, states, f"{prefix}.{names.states}", f"{layer}.states")
 
     def _norm(self, graph: Layers, states: str, weights: str, name: str) -> str:
         scale, shift = (self.checkpoint.tensor(f"{weights}.{part}", self.dim) for part in ("weight", "bias"))
         return graph.norm(states, scale, shift, self.epsilon, name)
 
-    def _affine(self, name: str, inner: int, outer: int) -> tuple[Floats, Floats]:
+    def _affine(self, name: str, inner: int, outer: int) -> tuple[Float32s, Float32s]:
         return self.checkpoint.matrix(name, inner, outer), self.checkpoint.tensor(f"{name}.bias", outer)

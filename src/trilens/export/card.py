@@ -1,4 +1,4 @@
-"""The model card: what a folder holds, where it comes from, and how near it comes to its original."""
+"""Model card of an exported folder: contents, provenance and agreement with the original."""
 
 from collections.abc import Mapping, Sequence
 
@@ -6,25 +6,25 @@ from trilens.encode.folder import Head, ModelConfig
 from trilens.export.check import Agreement
 
 PRECISIONS = {
-    "float32": "float32: weights and sums as in the original.",
-    "int8-weights": "Weights stored in 8 bits, sums in float32.",
-    "int8": "Weights and sums in 8 bits. The ranges of all activations are fixed, so a vector does not depend on its batch.",
+    "float32": "float32: weights and computation as in the original.",
+    "int8-weights": "Weights stored in 8 bits, computation in float32.",
+    "int8": "Weights and matrix products in 8 bits. Activation ranges are fixed, so a vector does not depend on its batch.",
 }
 
 
 def write_card(config: ModelConfig, trained: bool, sizes: Mapping[str, int], agreements: Sequence[Agreement] | None) -> str:
-    """The text of `README.md`; `sizes` has the bytes of each file."""
+    """The text of `README.md`; `sizes` are file sizes in bytes."""
     files = "\n".join(f"| {name} | {size / 1e3:,.0f} kB |" for name, size in sizes.items())
     heads = "\n".join(f"- `{head}`: {_head(config, head, trained)}" for head in config.heads)
     return f"""# {config.name}
 
-Made by `trilens export`. Source: {config.source}. Licence: {config.licence}.
+Exported by `trilens export`. Source: {config.source}. Licence: {config.licence}.
 
 {heads}
 
 {PRECISIONS[config.precision]}
-Queries are read up to {config.max_query_tokens} tokens{_prefix(config.query_prefix)}, by {_towers(config)}.
-Documents are read up to {config.max_doc_tokens} tokens{_prefix(config.doc_prefix)}.
+Queries are truncated to {config.max_query_tokens} tokens{_prefix(config.query_prefix)} and encoded by {_towers(config)}.
+Documents are truncated to {config.max_doc_tokens} tokens{_prefix(config.doc_prefix)}.
 
 {_checked(agreements)}
 
@@ -36,33 +36,33 @@ Documents are read up to {config.max_doc_tokens} tokens{_prefix(config.doc_prefi
 
 def _head(config: ModelConfig, head: Head, trained: bool) -> str:
     if head == "dense":
-        pooled = "mean of the token states" if config.pooling == "mean" else "state of the first token"
+        pooled = "mean" if config.pooling == "mean" else "CLS"
         steps = f", {config.dense.projection} projection" if config.dense and config.dense.projection else ""
-        length = "" if config.dense and not config.dense.normalised else ", of length 1"
-        return f"{config.dim} dimensions, the {pooled}{steps}{length}."
-    untrained = "" if trained else " **Untrained**: fitted to the calibration texts, a start and a floor for training."
+        length = "" if config.dense and not config.dense.normalised else ", normalised"
+        return f"{config.dim} dimensions, {pooled} pooling{steps}{length}."
+    untrained = "" if trained else " **Untrained**: fitted to the calibration texts, as a baseline and a start for training."
     if head == "multi" and config.multi:
-        length = ", of length 1" if config.multi.normalised else ""
-        weights = "; those of queries by a weight for each token" if config.multi.weighted else ""
-        return f"a vector of {config.multi.dim} dimensions per token{length}{weights}.{untrained}"
+        length = ", normalised" if config.multi.normalised else ""
+        weights = ", query tokens weighted" if config.multi.weighted else ""
+        return f"one vector of {config.multi.dim} dimensions per token{length}{weights}.{untrained}"
     if head == "sparse" and config.sparse:
         return f"a weight for each of {config.sparse.dim:,} words of the vocabulary.{untrained}"
-    return f"a weight for each of the text's own tokens.{untrained}"
+    return f"a weight for each token of the text.{untrained}"
 
 
 def _towers(config: ModelConfig) -> str:
-    return "weights of their own" if config.query_tower else "the weights that read documents"
+    return "separate weights" if config.query_tower else "the weights that encode documents"
 
 
 def _prefix(prefix: str) -> str:
-    return f" after `{prefix.strip()}`" if prefix.strip() else ""
+    return f" including the prefix `{prefix.strip()}`" if prefix.strip() else ""
 
 
 def _checked(agreements: Sequence[Agreement] | None) -> str:
     if agreements is None:
         return "Not checked against the original."
-    rows = "\n".join(f"| {one.head} | {one.mean:.5f} | {one.worst:.5f} | {one.difference:.1e} |" for one in agreements)
-    return f"""Cosines between these vectors and those of the original in torch, and the largest difference of a value:
+    rows = "\n".join(f"| {row.head} | {row.mean:.5f} | {row.worst:.5f} | {row.difference:.1e} |" for row in agreements)
+    return f"""Cosine similarity to the vectors of the original in torch, and the largest difference of a value:
 
 | head | mean | worst | difference |
 |---|---:|---:|---:|

@@ -1,4 +1,4 @@
-"""`Checkpoint`: the settings and tensors of a Hugging Face folder, with one clear line for what is missing or misshapen."""
+"""`Checkpoint`: config and tensors of a Hugging Face folder, with one-line errors for missing or misshapen ones."""
 
 import json
 from collections.abc import Iterator
@@ -9,18 +9,18 @@ import numpy as np
 from safetensors import SafetensorError, deserialize
 
 from trilens.errors import BadModel
-from trilens.export.rounding import Floats
+from trilens.kernels.array_types import Float32s
 
 CONFIG = "config.json"
 WEIGHTS = "model.safetensors"
 SHARDS = "model.safetensors.index.json"
 KINDS = {"F64": np.float64, "F32": np.float32, "F16": np.float16}
-# Names that the first release of BERT used.
+# Tensor names of the first BERT release.
 RENAMED = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
 
 
 class Checkpoint:
-    """One folder of weights, read whole."""
+    """Config and weights of a folder, fully read into memory."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -29,33 +29,33 @@ class Checkpoint:
 
     @property
     def model_type(self) -> str:
-        """The architecture, as its configuration names it."""
+        """The architecture, as named in the config."""
         return str(self.config.get("model_type"))
 
     def number(self, name: str) -> int:
-        """A setting that is a whole number."""
+        """An integer of the config."""
         value = self.config.get(name)
         if not isinstance(value, int) or isinstance(value, bool):
             raise BadModel(f"{self.folder / CONFIG} has {name} {value!r}; expected a whole number")
         return value
 
-    def tensor(self, name: str, *shape: int) -> Floats:
-        """A tensor that has this shape; -1 stands for any size."""
-        if (found := self.tensors.get(name)) is None:
+    def tensor(self, name: str, *shape: int) -> Float32s:
+        """A tensor of this shape; -1 matches any size."""
+        if (tensor := self.tensors.get(name)) is None:
             raise BadModel(
                 f"{self.folder} has no tensor {name!r}; expected the weights of an encoder of type {self.model_type!r}"
             )
-        if found.ndim != len(shape) or any(want not in (-1, have) for want, have in zip(shape, found.shape, strict=True)):
+        if tensor.ndim != len(shape) or any(want not in (-1, have) for want, have in zip(shape, tensor.shape, strict=True)):
             wanted = " × ".join("any" if size < 0 else str(size) for size in shape)
-            raise BadModel(f"{name!r} of {self.folder} is {' × '.join(map(str, found.shape))}; expected {wanted}")
-        return found
+            raise BadModel(f"{name!r} of {self.folder} is {' × '.join(map(str, tensor.shape))}; expected {wanted}")
+        return tensor
 
-    def matrix(self, name: str, inner: int, outer: int) -> Floats:
+    def matrix(self, name: str, inner: int, outer: int) -> Float32s:
         """The matrix (in, out) of a linear layer."""
         return np.ascontiguousarray(self.tensor(f"{name}.weight", outer, inner).T)
 
     def strip(self, prefix: str) -> None:
-        """Call tensors as the bare encoder does, where the weights were saved with a task's head around it."""
+        """Remove the prefix that tensor names have if the encoder was saved with a task head."""
         self.tensors = {name.removeprefix(prefix): tensor for name, tensor in self.tensors.items()}
 
 
@@ -73,7 +73,7 @@ def read_json(file: Path) -> dict[str, Any]:
 
 
 def weight_files(folder: Path) -> list[Path]:
-    """The one file of weights, or the several that a large model is saved in."""
+    """The weight file of a folder, or its shards."""
     if (folder / WEIGHTS).is_file():
         return [folder / WEIGHTS]
     if (folder / SHARDS).is_file():
@@ -85,13 +85,13 @@ def weight_files(folder: Path) -> list[Path]:
     raise BadModel(f"{folder / WEIGHTS} is missing; expected the weights of an encoder")
 
 
-def read_tensors(file: Path) -> Iterator[tuple[str, Floats]]:
-    """The tensors of a file in float32, whatever floats they are stored in; whole numbers are no weights."""
+def read_tensors(file: Path) -> Iterator[tuple[str, Float32s]]:
+    """The float tensors of a file as float32; integer tensors are skipped."""
     try:
-        found = deserialize(file.read_bytes())
+        entries = deserialize(file.read_bytes())
     except (OSError, SafetensorError) as error:
         raise BadModel(f"{file} cannot be read ({error}); restore it") from error
-    for name, entry in found:
+    for name, entry in entries:
         kind, shape = entry["dtype"], entry["shape"]
         if kind == "BF16":  # the upper half of a float32
             tensor = (np.frombuffer(entry["data"], np.uint16).astype(np.uint32) << 16).view(np.float32)
@@ -99,6 +99,6 @@ def read_tensors(file: Path) -> Iterator[tuple[str, Floats]]:
             tensor = np.frombuffer(entry["data"], KINDS[kind]).astype(np.float32, copy=False)
         else:
             continue
-        for old, now in RENAMED.items():
-            name = name.replace(old, now)
+        for old, renamed in RENAMED.items():
+            name = name.replace(old, renamed)
         yield name, tensor.reshape(shape)

@@ -1,4 +1,4 @@
-"""What `trilens.json` will say: from a trained folder as it is, from a plain encoder by its family and the options given."""
+"""The `trilens.json` of an exported folder: from a trained folder, or from a plain encoder's family and the options."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,9 +8,9 @@ from typing import Any, Literal
 from pydantic import ValidationError
 
 from trilens.encode.families import UNKNOWN, VDR, Family, family_of
-from trilens.encode.folder import Head, LexicalHead, ModelConfig, MultiHead, SparseHead, first_fault
+from trilens.encode.folder import Head, LexicalHead, ModelConfig, MultiHead, SparseHead
 from trilens.encode.tokens import Tokens
-from trilens.errors import BadInput, BadModel
+from trilens.errors import BadInput, BadModel, first_error
 from trilens.export.checkpoint import read_json
 from trilens.export.layers import Precision
 from trilens.export.source import Source
@@ -20,11 +20,11 @@ NOT_STATED = "not stated"
 
 
 @dataclass(frozen=True)
-class Options:
-    """What was asked for; None leaves it to the model's family, or to the trained folder."""
+class ExportOptions:
+    """Export options; None selects the default of the model's family, or of the trained folder."""
 
     precision: Precision = "int8"
-    multi: Mapping[str, Any] = field(default_factory=dict)  # fields of `MultiHead`; with `dim` an untrained head is made
+    multi: Mapping[str, Any] = field(default_factory=dict)  # fields of `MultiHead`; `dim` adds an untrained head
     vdr: bool = False
     vocabulary_shift: int | None = None
     lexical: bool = False
@@ -36,7 +36,7 @@ class Options:
 
     @property
     def for_plain(self) -> list[str]:
-        """The options given that say something about heads and reading, which a trained folder says itself."""
+        """The given options that define heads and tokenisation, which a trained folder defines itself."""
         given: dict[str, object] = {
             "multi": self.multi,
             "vdr": self.vdr,
@@ -49,37 +49,37 @@ class Options:
         return [name for name, value in given.items() if value]
 
 
-def describe(options: Options, name: str, source: Source, dim: int, longest: int | None, tokens: Tokens) -> ModelConfig:
-    """The configuration of the folder called `name`, for a backbone of `dim` dimensions that reads `longest` tokens."""
+def describe(options: ExportOptions, name: str, source: Source, dim: int, longest: int | None, tokens: Tokens) -> ModelConfig:
+    """The config of the folder `name`, for a backbone of `dim` dimensions that reads `longest` tokens."""
     try:
         if source.heads is not None:
             config = _trained(options, source.heads, dim, longest)
         else:
             config = _plain(options, name, source, dim, longest, tokens)
     except ValidationError as error:
-        raise BadInput(f"these options do not go together: {first_fault(error)}") from error
+        raise BadInput(f"the options are inconsistent: {first_error(error)}") from error
     _check_tokens(config, tokens)
     return config
 
 
-def _trained(options: Options, heads: Path, dim: int, longest: int | None) -> ModelConfig:
+def _trained(options: ExportOptions, heads: Path, dim: int, longest: int | None) -> ModelConfig:
     if given := options.for_plain:
-        raise BadInput(f"{heads.parent} has trained heads and says how it reads; leave out --{', --'.join(given)}")
+        raise BadInput(f"{heads.parent} has trained heads and its own settings; remove --{', --'.join(given)}")
     file = heads / "config.json"
-    said = {name: value for name, value in (("licence", options.licence), ("source", options.source)) if value is not None}
+    overrides = {name: value for name, value in (("licence", options.licence), ("source", options.source)) if value is not None}
     try:
-        config = ModelConfig.model_validate(read_json(file) | said | {"precision": options.precision})
+        config = ModelConfig.model_validate(read_json(file) | overrides | {"precision": options.precision})
     except ValidationError as error:
-        raise BadModel(f"{file}: {first_fault(error)}; save the model again") from error
+        raise BadModel(f"{file}: {first_error(error)}; save the model again") from error
     if config.dim != dim and not (config.dense and config.dense.projection):
-        raise BadModel(f"{file} says that dim is {config.dim}; expected {dim}, as the backbone has")
+        raise BadModel(f"{file} has dim {config.dim}; expected {dim}, the dimension of the backbone")
     longer = max(config.max_query_tokens, config.max_doc_tokens)
     if longest is not None and longer > longest:
         raise BadModel(f"{file} has texts of {longer} tokens; expected at most the {longest} positions of the backbone")
     return config
 
 
-def _plain(options: Options, name: str, source: Source, dim: int, longest: int | None, tokens: Tokens) -> ModelConfig:
+def _plain(options: ExportOptions, name: str, source: Source, dim: int, longest: int | None, tokens: Tokens) -> ModelConfig:
     family = family_of(name)
     if family is UNKNOWN:
         family = family_of(source.backbone.resolve().name)
@@ -105,33 +105,33 @@ def _plain(options: Options, name: str, source: Source, dim: int, longest: int |
     )
 
 
-def _multi(options: Options, family: Family, dim: int) -> MultiHead | None:
-    """The description of an untrained multi head, or None when none was asked for."""
-    given = dict(options.multi)
-    if "dim" not in given:
-        if given:
-            raise BadInput(f"{', '.join(given)} were given, but no multi head is made without --multi-dims; give it as well")
+def _multi(options: ExportOptions, family: Family, dim: int) -> MultiHead | None:
+    """The description of an untrained multi head, None if it was not requested."""
+    fields = dict(options.multi)
+    if "dim" not in fields:
+        if fields:
+            raise BadInput(f"{', '.join(fields)} were given without --multi-dims, which adds a multi head; give it as well")
         return None
-    if given["dim"] > dim:
-        raise BadInput(f"--multi-dims is {given['dim']}; expected at most the {dim} of the token states")
-    return MultiHead(**(family.multi.model_dump() if family.multi else UNTRAINED_MULTI) | given)
+    if fields["dim"] > dim:
+        raise BadInput(f"--multi-dims is {fields['dim']}; expected at most {dim}, the dimension of the token states")
+    return MultiHead(**(family.multi.model_dump() if family.multi else UNTRAINED_MULTI) | fields)
 
 
-def _sparse(options: Options, family: Family, size: int) -> SparseHead | None:
-    """The description of an untrained sparse head over a vocabulary of `size` tokens, or None when none was asked for."""
+def _sparse(options: ExportOptions, family: Family, size: int) -> SparseHead | None:
+    """The description of an untrained sparse head over a vocabulary of `size` tokens, None if it was not requested."""
     if not options.vdr:
         if options.vocabulary_shift is not None:
-            raise BadInput("--vocabulary-shift was given, but no sparse head is made without --vdr; give it as well")
+            raise BadInput("--vocabulary-shift was given without --vdr, which adds a sparse head; give it as well")
         return None
-    usual = family.sparse or VDR
-    shift = usual.shift if options.vocabulary_shift is None else options.vocabulary_shift
+    default = family.sparse or VDR
+    shift = default.shift if options.vocabulary_shift is None else options.vocabulary_shift
     if shift >= size:
         raise BadInput(f"the vocabulary shift is {shift}; expected less than the {size:,} tokens: give --vocabulary-shift")
-    return SparseHead(dim=size - shift, shift=shift, top=usual.top, normalised=usual.normalised)
+    return SparseHead(dim=size - shift, shift=shift, top=default.top, normalised=default.normalised)
 
 
 def _check_tokens(config: ModelConfig, tokens: Tokens) -> None:
-    """Refuse heads that name tokens which the tokenizer does not have, or are made for another vocabulary."""
+    """Require that the tokens used by the heads exist, and that vocabulary sizes match."""
     if multi := config.multi:
         for role in ("mask_token", "query_marker", "doc_marker"):
             if (token := getattr(multi, role)) is not None:
@@ -142,6 +142,4 @@ def _check_tokens(config: ModelConfig, tokens: Tokens) -> None:
     }
     for head, size in sizes.items():
         if size is not None and size != tokens.size:
-            raise BadModel(
-                f"{tokens.file} has {tokens.size:,} tokens, but the {head} head is made for {size:,}; save both again"
-            )
+            raise BadModel(f"{tokens.file} has {tokens.size:,} tokens, but the {head} head expects {size:,}; save both again")

@@ -1,4 +1,4 @@
-"""The heads of a model as plain arrays, and how a trained folder stores them."""
+"""Head weights as numpy arrays, and their storage in a trained folder."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -8,79 +8,78 @@ import numpy as np
 from trilens.encode.folder import DenseHead, ModelConfig, SparseHead
 from trilens.errors import BadModel
 from trilens.export.checkpoint import read_tensors
-from trilens.export.rounding import Floats
+from trilens.kernels.array_types import Float32s
 
 WEIGHTS = "model.safetensors"
-TRAINED_EPSILON = 1e-5  # that of torch's LayerNorm, which training uses
+TRAINED_EPSILON = 1e-5  # of torch's LayerNorm, which training uses
 
 
 @dataclass(frozen=True)
-class Pooled:
-    """The `dense` head: what becomes of the pooled state: a product with a matrix (hidden, dims), tanh, length 1."""
+class DenseWeights:
+    """The `dense` head: an optional projection (hidden, dims) of the pooled state, tanh and normalisation."""
 
     normalised: bool = True
-    weight: Floats | None = None
-    bias: Floats | None = None
+    weight: Float32s | None = None
+    bias: Float32s | None = None
     tanh: bool = False
 
     @property
     def plain(self) -> bool:
-        """Whether only the direction of the pooled state is left."""
+        """Whether only the direction of the pooled state matters."""
         return self.normalised and self.weight is None
 
 
 @dataclass(frozen=True)
 class PerToken:
-    """A number for each token, as the `lexical` head and weighted queries have it: weight (hidden, 1) and bias (1)."""
+    """A linear layer with one output per token: weight (hidden, 1) and bias (1), of the `lexical` head or query weights."""
 
-    weight: Floats
-    bias: Floats
+    weight: Float32s
+    bias: Float32s
 
 
 @dataclass(frozen=True)
-class Projection:
-    """The `multi` head: a matrix (hidden, dims) for the token states, and whether its products get length 1.
+class MultiWeights:
+    """The `multi` head: a projection (hidden, dims) of the token states, optionally normalised.
 
-    `closing_mean`: the closing token's vector is the mean over all attended tokens, its own included, as in ColXTR. `weigh` is
-    the linear layer, softplus of which is the weight of a query token.
+    `closing_mean`: the closing token's vector is the mean over all attended tokens, as in ColXTR. `weigh`: the linear layer
+    whose softplus is the weight of a query token.
     """
 
-    weight: Floats
+    weight: Float32s
     normalised: bool
-    bias: Floats | None = None
+    bias: Float32s | None = None
     closing_mean: bool = False
     weigh: PerToken | None = None
 
 
 @dataclass(frozen=True)
-class Vocabulary:
-    """The `sparse` head: its layer normalisation, and the largest state that 8 bits have to hold.
+class SparseWeights:
+    """The `sparse` head: its layer normalisation, and the clipping of states for 8 bits.
 
-    `transform` is the matrix (hidden, hidden) and the bias of the layer that comes before, with GELU.
-    `bias` has a number for each word.
+    `transform`: matrix (hidden, hidden) and bias of a preceding linear layer with GELU. `bias`: one value per word.
     """
 
     described: SparseHead
-    scale: Floats
-    shift: Floats
+    scale: Float32s
+    shift: Float32s
     epsilon: float
     clip: float = np.inf
-    transform: tuple[Floats, Floats] | None = None
-    bias: Floats | None = None
+    transform: tuple[Float32s, Float32s] | None = None
+    bias: Float32s | None = None
 
 
 @dataclass(frozen=True)
-class Heads:
-    """The heads of a model; None where there is none."""
+class HeadWeights:
+    """The heads of a model; None for heads that it does not have."""
 
-    dense: Pooled | None = field(default_factory=Pooled)
-    multi: Projection | None = None
-    sparse: Vocabulary | None = None
+    dense: DenseWeights | None = field(default_factory=DenseWeights)
+    multi: MultiWeights | None = None
+    sparse: SparseWeights | None = None
     lexical: PerToken | None = None
 
 
-def read_heads(folder: Path, config: ModelConfig, hidden: int) -> Heads:
-    """The trained heads that `config` describes, from the folder that holds them."""
+def read_heads(folder: Path, config: ModelConfig, hidden: int) -> HeadWeights:
+    """Read the trained heads that `config` describes."""
     file = folder / WEIGHTS
     if not file.is_file():
         raise BadModel(f"{file} is missing; expected the weights of the heads {config.heads}: save the model again")
@@ -91,52 +90,52 @@ def read_heads(folder: Path, config: ModelConfig, hidden: int) -> Heads:
         weight = bias = None
         if described.projection:
             weight, bias = tensors.linear("dense.linear", config.dim)
-        dense = Pooled(described.normalised, weight, bias, described.projection == "tanh")
+        dense = DenseWeights(described.normalised, weight, bias, described.projection == "tanh")
     if config.multi:
         weight, bias = tensors.linear("multi.linear", config.multi.dim)
         weigh = tensors.per_token("multi.weigh") if config.multi.weighted else None
-        multi = Projection(weight, config.multi.normalised, bias, config.multi.closing_mean, weigh)
+        multi = MultiWeights(weight, config.multi.normalised, bias, config.multi.closing_mean, weigh)
     if config.sparse:
         norm = tensors.read("sparse.norm.weight", hidden), tensors.read("sparse.norm.bias", hidden)
         transform = tensors.affine("sparse.transform", hidden) if config.sparse.transform else None
         biases = tensors.read("sparse.bias", config.sparse.dim) if config.sparse.biased else None
-        sparse = Vocabulary(config.sparse, *norm, TRAINED_EPSILON, transform=transform, bias=biases)
+        sparse = SparseWeights(config.sparse, *norm, TRAINED_EPSILON, transform=transform, bias=biases)
     if config.lexical:
         lexical = tensors.per_token("lexical.linear")
-    return Heads(dense, multi, sparse, lexical)
+    return HeadWeights(dense, multi, sparse, lexical)
 
 
 class _Tensors:
-    """The tensors of a file, refused by name where one is missing or of another shape. Linear layers take `hidden` states."""
+    """The tensors of a file; a missing or misshapen one is an error. Linear layers have `hidden` inputs."""
 
     def __init__(self, file: Path, config: ModelConfig, hidden: int) -> None:
         self._file, self._config, self._hidden = file, config, hidden
-        self._found = dict(read_tensors(file))
+        self._tensors = dict(read_tensors(file))
 
-    def read(self, name: str, *shape: int) -> Floats:
-        """One tensor."""
-        if name not in self._found:
+    def read(self, name: str, *shape: int) -> Float32s:
+        """A tensor of this shape."""
+        if name not in self._tensors:
             raise BadModel(
                 f"{self._file} has no tensor {name!r}, which the heads {self._config.heads} need; save the model again"
             )
-        found = self._found[name]
-        if found.shape != shape:
-            wanted, given = (" × ".join(map(str, sizes)) for sizes in (shape, found.shape))
+        tensor = self._tensors[name]
+        if tensor.shape != shape:
+            wanted, actual = (" × ".join(map(str, sizes)) for sizes in (shape, tensor.shape))
             raise BadModel(
-                f"{name!r} of {self._file} is {given}; expected {wanted}, as config.json beside it and the backbone say"
+                f"{name!r} of {self._file} is {actual}; expected {wanted}, according to config.json and the backbone"
             )
-        return found
+        return tensor
 
-    def affine(self, name: str, dims: int) -> tuple[Floats, Floats]:
+    def affine(self, name: str, dims: int) -> tuple[Float32s, Float32s]:
         """Matrix (hidden, dims) and bias of a linear layer."""
         return np.ascontiguousarray(self.read(f"{name}.weight", dims, self._hidden).T), self.read(f"{name}.bias", dims)
 
-    def linear(self, name: str, dims: int) -> tuple[Floats, Floats | None]:
-        """The same for a layer that need not have a bias."""
-        if f"{name}.bias" in self._found:
+    def linear(self, name: str, dims: int) -> tuple[Float32s, Float32s | None]:
+        """Matrix and optional bias of a linear layer."""
+        if f"{name}.bias" in self._tensors:
             return self.affine(name, dims)
         return np.ascontiguousarray(self.read(f"{name}.weight", dims, self._hidden).T), None
 
     def per_token(self, name: str) -> PerToken:
-        """A layer that gives one number."""
+        """A linear layer with one output."""
         return PerToken(*self.affine(name, 1))

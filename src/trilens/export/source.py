@@ -1,4 +1,4 @@
-"""`Source`: what kind of folder is given, a plain encoder or one with trained heads, and where its parts lie."""
+"""`Source`: the parts of a folder to export, a plain encoder or one with trained heads."""
 
 import json
 from dataclasses import dataclass
@@ -12,13 +12,13 @@ from trilens.export.checkpoint import read_json
 MODULES = "modules.json"
 ROUTER = "router_config.json"
 BACKBONES = {"Transformer", "Backbone"}
-HARMLESS = {"Normalize"}  # dense vectors get length 1 in any case
+HARMLESS = {"Normalize"}  # dense vectors are normalised anyway
 POOLINGS: dict[Literal["mean", "cls"], str] = {"cls": "pooling_mode_cls_token", "mean": "pooling_mode_mean_tokens"}
 
 
 @dataclass(frozen=True)
 class Source:
-    """One encoder: the folder of its backbone, that of its trained heads, and what it says of pooling and length."""
+    """An encoder: the folders of its backbone and of its trained heads, and its stored pooling and length."""
 
     backbone: Path
     heads: Path | None = None
@@ -27,7 +27,7 @@ class Source:
 
     @property
     def tokenizer(self) -> Path:
-        """The file of the tokenizer."""
+        """The tokenizer file."""
         file = self.backbone / TOKENIZER_FILE
         if not file.is_file():
             raise BadModel(
@@ -38,14 +38,14 @@ class Source:
 
 @dataclass(frozen=True)
 class Sources:
-    """The encoder of documents, and that of queries where it is another."""
+    """The document encoder, and the query encoder if it is a separate one."""
 
     doc: Source
     query: Source | None = None
 
 
 def find_sources(folder: Path) -> Sources:
-    """What a Hugging Face or sentence-transformers folder holds."""
+    """The encoders of a Hugging Face or sentence-transformers folder."""
     if not folder.is_dir():
         raise BadModel(f"there is no folder {folder}; expected one as transformers or sentence-transformers saves it")
     if not (folder / MODULES).is_file():
@@ -57,7 +57,7 @@ def find_sources(folder: Path) -> Sources:
 
 
 def routes(folder: Path) -> Sources:
-    """The two towers of a model that reads queries and documents with different weights."""
+    """The two towers of a model with separate weights for queries and documents."""
     config = read_json(folder / ROUTER)
     types, structure = config.get("types", {}), config.get("structure", {})
     if set(structure) != {"query", "document"}:
@@ -70,7 +70,7 @@ def routes(folder: Path) -> Sources:
 
 
 def from_modules(folder: Path, modules: list[tuple[str, Path]]) -> Source:
-    """One stack of sentence-transformers modules."""
+    """The encoder of a stack of sentence-transformers modules."""
     backbone = heads = pooling = None
     for kind, path in modules:
         if kind in BACKBONES:
@@ -89,7 +89,7 @@ def from_modules(folder: Path, modules: list[tuple[str, Path]]) -> Source:
 
 
 def read_modules(file: Path) -> list[dict[str, Any]]:
-    """The modules that a sentence-transformers folder is put together from."""
+    """The modules of a sentence-transformers folder, in order."""
     try:
         modules = json.loads(file.read_text(encoding="utf-8"))
         ordered: list[dict[str, Any]] = sorted(modules, key=lambda module: module["idx"])
@@ -99,14 +99,14 @@ def read_modules(file: Path) -> list[dict[str, Any]]:
 
 
 def read_pooling(file: Path) -> Literal["mean", "cls"]:
-    """How the token states of a published model become one vector."""
+    """The pooling mode of a published model."""
     config = read_json(file)
     modes = [mode for mode in POOLINGS if config.get("pooling_mode") == mode or config.get(POOLINGS[mode])]
     if len(modes) != 1:
-        raise BadModel(f"{file} asks for a pooling that cannot be exported; expected either cls or mean")
+        raise BadModel(f"{file} has a pooling mode that cannot be exported; expected either cls or mean")
     return modes[0]
 
 
 def last_name(dotted: str) -> str:
-    """The class in a dotted path."""
+    """The class name of a dotted path."""
     return dotted.rsplit(".", 1)[-1]

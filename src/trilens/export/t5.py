@@ -1,19 +1,19 @@
-"""`T5`: the encoder of T5 and mT5, which normalises before each step, by the mean square alone, and adds no biases."""
+"""`T5`: the encoder of T5 and mT5: pre-norm with RMS normalisation, relative attention bias, no other biases."""
 
 import numpy as np
 from onnx import TensorProto
 
 from trilens.errors import BadModel
 from trilens.export.checkpoint import Checkpoint
-from trilens.export.distances import distance_bias
+from trilens.export.distance_bias import distance_bias
 from trilens.export.layers import ACTIVATIONS, Layers, Products
 
-# The name "gated-gelu" has always meant the approximation by tanh.
+# "gated-gelu" has always meant the tanh approximation.
 FEED_FORWARD = {"relu": "relu", "gelu": "gelu", "gated-relu": "relu", "gated-gelu": "gelu_new"}
 
 
 class T5:
-    """The weights by role, and how they follow one another."""
+    """The weights of the encoder and the structure of its layers."""
 
     def __init__(self, checkpoint: Checkpoint) -> None:
         self.checkpoint = checkpoint
@@ -32,36 +32,36 @@ class T5:
         self.longest: int | None = None
 
     def products(self, layer: int) -> Products:
-        """See `Backbone`. The two matrices of a gated step stand side by side."""
-        at, read = f"encoder.block.{layer}.layer", self.checkpoint.matrix
+        """See `BackboneWriter`. The two matrices of a gated feed-forward are concatenated."""
+        prefix, read = f"encoder.block.{layer}.layer", self.checkpoint.matrix
         up = ("wi_0", "wi_1") if self.gated else ("wi",)
-        parts = [read(f"{at}.0.SelfAttention.{part}", self.dim, self.width) for part in "qkv"]
+        parts = [read(f"{prefix}.0.SelfAttention.{part}", self.dim, self.width) for part in "qkv"]
         return {
             f"{layer}.in": (np.hstack(parts), None),
-            f"{layer}.out": (read(f"{at}.0.SelfAttention.o", self.width, self.dim), None),
-            f"{layer}.up": (np.hstack([read(f"{at}.1.DenseReluDense.{name}", self.dim, self.inner) for name in up]), None),
-            f"{layer}.down": (read(f"{at}.1.DenseReluDense.wo", self.inner, self.dim), None),
+            f"{layer}.out": (read(f"{prefix}.0.SelfAttention.o", self.width, self.dim), None),
+            f"{layer}.up": (np.hstack([read(f"{prefix}.1.DenseReluDense.{name}", self.dim, self.inner) for name in up]), None),
+            f"{layer}.down": (read(f"{prefix}.1.DenseReluDense.wo", self.inner, self.dim), None),
         }
 
     def write(self, graph: Layers) -> str:
-        """See `Backbone`."""
+        """See `BackboneWriter`."""
         mask = graph.add("Cast", ["attention_mask"], "mask", to=TensorProto.INT32)
         states = graph.word_embeddings(self.words)
         table = self.checkpoint.tensor("encoder.block.0.layer.0.SelfAttention.relative_attention_bias.weight", -1, self.heads)
-        bias = distance_bias(graph, table, self.farthest)  # that of the first layer serves all
+        bias = distance_bias(graph, table, self.farthest)  # the first layer's bias, shared by all layers
         for layer in range(self.layers):
             states = self._layer(graph, states, mask, bias, layer)
         return self._norm(graph, states, "encoder.final_layer_norm", "final")
 
     def _layer(self, graph: Layers, states: str, mask: str, bias: str, layer: int) -> str:
-        """Attention and feed-forward, each of the normalised states and added to them as they were."""
-        at, products = f"encoder.block.{layer}.layer", self.products(layer)
+        """Attention and feed-forward, each on normalised states and with a residual connection."""
+        prefix, products = f"encoder.block.{layer}.layer", self.products(layer)
         graph.fold(products, layer)
-        x = self._norm(graph, states, f"{at}.0.layer_norm", f"{layer}.before")
+        x = self._norm(graph, states, f"{prefix}.0.layer_norm", f"{layer}.before")
         context = graph.biased_attention(x, mask, bias, f"{layer}.in", products[f"{layer}.in"], self.heads, scale=1.0)
         output = graph.product(context, f"{layer}.out", products[f"{layer}.out"])
         states = graph.add("Add", [states, output], f"{layer}.attended")
-        x = self._norm(graph, states, f"{at}.1.layer_norm", f"{layer}.between")
+        x = self._norm(graph, states, f"{prefix}.1.layer_norm", f"{layer}.between")
         inner = graph.product(x, f"{layer}.up", products[f"{layer}.up"])
         if self.gated:
             inner, gate = graph.split(inner, [self.inner] * 2, [f"{layer}.inner", f"{layer}.gate"])

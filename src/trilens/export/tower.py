@@ -1,4 +1,4 @@
-"""`Tower`: one encoder on its way into a model folder: its heads, read or fitted, its ranges, and the graphs they make."""
+"""`Tower`: one encoder of an export: reads or fits its heads, calibrates it, and writes its graphs."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -10,23 +10,24 @@ import numpy as np
 from trilens.encode.folder import SPARSE_FILE, WEIGHT_FILES, ModelConfig
 from trilens.encode.tokens import Tokens
 from trilens.errors import BadModel
-from trilens.export.backbone import Backbone, open_backbone
+from trilens.export.backbone import BackboneWriter, open_backbone
 from trilens.export.calibrate import Advance, calibrate, token_states
-from trilens.export.describe import Options, describe
-from trilens.export.encoder import EncoderGraph
+from trilens.export.calibration_texts import CalibrationTexts, read_docs, read_queries
+from trilens.export.describe import ExportOptions, describe
+from trilens.export.encoder_graph import EncoderGraph
 from trilens.export.fit import clip_vocabulary, fit_heads
-from trilens.export.heads import Heads, read_heads
-from trilens.export.rounding import Floats, Range
+from trilens.export.heads import HeadWeights, read_heads
+from trilens.export.quantisation import Range
 from trilens.export.source import Source
-from trilens.export.texts import CalibrationTexts, read_docs, read_queries
-from trilens.export.vocabulary import VocabularyGraph
+from trilens.export.sparse_graph import SparseHeadGraph
+from trilens.kernels.array_types import Float32s
 
 Steps = Callable[[str, int], AbstractContextManager[Advance]]
-"""Called with what is being done and how many parts it has; what it gives is told of every part."""
+"""Called with the name of a task and its number of parts; yields a callback that counts finished parts."""
 
 
 class Tower:
-    """One encoder. Texts are read only where something has to be fitted to them."""
+    """One encoder. Calibration texts are only read if something has to be fitted to them."""
 
     def __init__(self, source: Source, texts: CalibrationTexts, steps: Steps) -> None:
         self.source, self._texts, self._steps = source, texts, steps
@@ -34,21 +35,21 @@ class Tower:
         self.backbone = open_backbone(source.backbone)
         require_embeddings(self.tokens, self.backbone)
 
-    def describe(self, options: Options, name: str) -> ModelConfig:
-        """What a folder called `name` with this encoder is like."""
+    def describe(self, options: ExportOptions, name: str) -> ModelConfig:
+        """The config of a folder called `name` with this encoder."""
         return describe(options, name, self.source, self.backbone.dim, self.backbone.longest, self.tokens)
 
-    def write(self, folder: Path, config: ModelConfig, heads: Heads) -> None:
-        """The graphs that `config` describes."""
+    def write(self, folder: Path, config: ModelConfig, heads: HeadWeights) -> None:
+        """Write the graphs that `config` describes."""
         weights = folder / (WEIGHT_FILES[1] if config.precision == "float32" else WEIGHT_FILES[0])
         ranges = self._ranges(config) if config.precision == "int8" else {}
         graph = EncoderGraph(self.backbone, config.pooling, config.precision, ranges, heads)
         weights.write_bytes(graph.model())
         if heads.sparse is not None:
-            vocabulary = VocabularyGraph(config.precision, heads.sparse, graph)
+            vocabulary = SparseHeadGraph(config.precision, heads.sparse, graph)
             (folder / SPARSE_FILE).write_bytes(vocabulary.model(weights))
 
-    def heads(self, config: ModelConfig) -> Heads:
+    def heads(self, config: ModelConfig) -> HeadWeights:
         """The heads that `config` describes, trained or fitted."""
         if self.source.heads is not None:
             heads = read_heads(self.source.heads, config, self.backbone.dim)
@@ -56,27 +57,27 @@ class Tower:
                 heads = replace(heads, sparse=clip_vocabulary(heads.sparse, self._states(config), self.backbone.words))
             return heads
         if config.heads == ["dense"]:
-            return Heads()
-        ids = [given.ids for given in read_docs(self.tokens, config, self._texts.all)]
+            return HeadWeights()
+        ids = [text.ids for text in read_docs(self.tokens, config, self._texts.all)]
         special = set(np.flatnonzero(self.tokens.special).tolist())
         return fit_heads(config, self._states(config), ids, special, self.backbone.words, self.backbone.epsilon)
 
     def _ranges(self, config: ModelConfig) -> dict[str, Range]:
         texts = self._texts.all
-        given = [*read_docs(self.tokens, config, texts), *read_queries(self.tokens, config, texts)]
+        inputs = [*read_docs(self.tokens, config, texts), *read_queries(self.tokens, config, texts)]
         with self._steps("choosing ranges", 4 * self.backbone.layers) as advance:
-            return calibrate(self.backbone, given, advance)
+            return calibrate(self.backbone, inputs, advance)
 
-    def _states(self, config: ModelConfig) -> list[Floats]:
-        given = read_docs(self.tokens, config, self._texts.all)
-        with self._steps("reading texts", len(given)) as advance:
-            return token_states(self.backbone, given, advance)
+    def _states(self, config: ModelConfig) -> list[Float32s]:
+        inputs = read_docs(self.tokens, config, self._texts.all)
+        with self._steps("reading texts", len(inputs)) as advance:
+            return token_states(self.backbone, inputs, advance)
 
 
-def require_embeddings(tokens: Tokens, backbone: Backbone) -> None:
-    """Refuse a tokenizer that gives ids which the encoder has no embedding for; more embeddings than tokens are usual."""
+def require_embeddings(tokens: Tokens, backbone: BackboneWriter) -> None:
+    """Require an embedding for every token; more embeddings than tokens are common."""
     if tokens.size > len(backbone.words):
         raise BadModel(
             f"{tokens.file} has {tokens.size:,} tokens, the encoder {len(backbone.words):,} word embeddings; "
-            "expected at least as many: they do not belong together"
+            "expected at least as many: tokenizer and encoder do not belong together"
         )

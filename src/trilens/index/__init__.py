@@ -1,1 +1,1 @@
-"""Structures that find the best rows: an exact searcher for each representation, and a fast one."""
+"""Array structures of one segment: build, merge, open and search; the exact searches are their oracles."""

@@ -1,135 +1,113 @@
-"""The three searchers of the multi lens, and what is chosen between them for each query."""
+"""`TokenSearcher`: exact MaxSim, PLAID and XTR search over the token codes of all segments."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-from trilens.encode.encoder import Encoded
 from trilens.errors import BadInput
 from trilens.index.codebook import Codebook, Codes, centroid_count
-from trilens.index.lens import Mask
-from trilens.index.multi_params import MultiParams, Settings, default_params
+from trilens.index.multi_candidates import CandidateBuffers, best_candidates, nth_highest
+from trilens.index.multi_params import MultiParams, MultiSettings, default_settings
+from trilens.index.multi_query import ProbedQuery, padded_columns, probe
 from trilens.index.topk import Heaps, TopK
-from trilens.kernels import multi as kernels
-from trilens.kernels.lanes import LANES, WIDTH
+from trilens.kernels.array_types import Float32s, Int32s, Int64s, Mask, UInt8s
+from trilens.kernels.multi import CentroidLists, gather, maxsim, rerank
+from trilens.kernels.residual import CodeTables
+from trilens.kernels.retrieved_tokens import TokenSegment, gather_gains, offer_similarities
+from trilens.kernels.row_filter import RowFilter
 from trilens.kernels.topk import new_heaps, offer_rows
 from trilens.represent import Multi
 
-Floats = NDArray[np.float32]
-Rows = NDArray[np.int32]
-
 MOST_QUERY_TOKENS = 1024
-SPARE = 3  # rows beyond k that get their exact score: the order of the near tokens' scores is not quite that of MaxSim
-NO_MASK: Mask = np.empty(0, np.bool_)
+DEFAULT = MultiParams()
+SPARE = 3  # rows beyond k that get their exact score: re-ranking does not quite order rows by MaxSim
+
+Masks = Sequence[Mask | None]
+"""The allowed rows of each segment; None allows all."""
+
+Heap = tuple[Float32s, Int64s]
+"""Scores and numbers of the best rows of one query: see kernels/topk.py."""
 
 
-Heap = tuple[Floats, NDArray[np.int64]]
-"""Scores and numbers of the best rows, or tokens, of one query: see kernels/topk.py."""
-
-
-def new_heap(room: int) -> Heap:
-    """An empty heap; one without room takes nothing."""
-    scores, rows = new_heaps(1, room)
-    return scores[0], rows[0]
-
-
-NO_ROOM = new_heap(0)
-
-
-class Part(Protocol):
-    """What a searcher needs of a segment."""
+class SearchablePart(Protocol):
+    """The arrays of one segment that a search reads."""
 
     @property
-    def offsets(self) -> NDArray[np.int64]: ...
+    def offsets(self) -> Int64s: ...
     @property
     def codes(self) -> Codes: ...
     @property
-    def list_ptr(self) -> NDArray[np.int64]: ...
+    def list_ptr(self) -> Int64s: ...
     @property
-    def list_rows(self) -> NDArray[np.int32]: ...
+    def list_rows(self) -> Int32s: ...
     def __len__(self) -> int: ...
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Look:
-    """What one query has seen of the centroids: see kernels/multi.py."""
+class TokenSearcher:
+    """Searches all segments of a snapshot. It is stateless: the same query always gets the same answer."""
 
-    query: Floats
-    steps_query: NDArray[np.int16]
-    query_units: Floats
-    columns: Floats
-    scores: Floats
-    score_bytes: NDArray[np.uint8]
-    units: Floats
-    probed: NDArray[np.uint32]
-    probed_scores: Floats
-
-
-class MultiSearcher:
-    """Answers queries over all parts. It keeps no state but its files: the same query gets the same answer at any time."""
-
-    def __init__(self, codebook: Codebook | None, parts: Sequence[Part], live: Sequence[Mask | None]) -> None:
+    def __init__(self, codebook: Codebook | None, parts: Sequence[SearchablePart], live: Masks) -> None:
         self._codebook = codebook
         self._parts = parts
         self._live = live
-        self._first_rows = np.cumsum([0, *(len(part) for part in parts)]).tolist()
+        self._sizes = [len(part) for part in parts]
+        self._first_rows = np.cumsum([0, *self._sizes]).tolist()
 
     def search(
-        self, queries: Encoded, k: int, allowed: Mask | None = None, exact: bool = False, params: MultiParams | None = None
+        self, queries: Multi, k: int, allowed: Mask | None = None, exact: bool = False, params: MultiParams | None = None
     ) -> TopK:
-        """The k best rows by MaxSim (xtr without candidates: by the imputed score). Rows without tokens are never found."""
+        """The k best rows by MaxSim, or by the imputed score (xtr without candidates). Rows without tokens never match."""
         multi = self._require(queries)
         heaps = Heaps(len(multi), k)
         if self._codebook is None:
             return heaps.sorted()
-        chosen = self.settings(params, k)
+        settings = self.settings(params, k)
         if exact:
-            chosen = replace(chosen, method="exact")
-        masks = [self._mask(i, allowed) for i in range(len(self._parts))]
-        rows = sum(len(part) if mask is None else int(mask.sum()) for part, mask in zip(self._parts, masks, strict=True))
-        if not chosen.imputes and rows <= max(k, chosen.candidates):
-            chosen = replace(chosen, method="exact")
+            settings = replace(settings, method="exact")
+        masks = self._masks(allowed)
+        rows = sum(size if mask is None else int(mask.sum()) for size, mask in zip(self._sizes, masks, strict=True))
+        if not settings.imputes and rows <= max(k, settings.candidates):
+            settings = replace(settings, method="exact")
         for query in range(len(multi)):
-            vectors = multi.vectors[multi.offsets[query] : multi.offsets[query + 1]]
+            vectors = _vectors_of(multi, query)
             if len(vectors):
-                self._search_one(np.ascontiguousarray(vectors), k, masks, chosen, (heaps.scores[query], heaps.rows[query]))
+                self._search_one(vectors, k, masks, settings, (heaps.scores[query], heaps.rows[query]))
         return heaps.sorted()
 
-    def settings(self, params: MultiParams | None, k: int) -> Settings:
-        """What a search with these params does."""
-        return default_params(params or MultiParams(), k, self._first_rows[-1], self._crowding)
+    def settings(self, params: MultiParams | None, k: int) -> MultiSettings:
+        """The settings of a search with these params."""
+        return default_settings(params or DEFAULT, k, self._first_rows[-1], self._crowding)
 
-    def score(
-        self, queries: Encoded, rows: NDArray[np.int64], params: MultiParams | None = None, allowed: Mask | None = None
-    ) -> Floats:
-        """MaxSim of the rows (queries, n) of each query, or the imputed score; -inf for those without tokens and for -1."""
+    def score(self, queries: Multi, rows: Int64s, params: MultiParams | None = None, allowed: Mask | None = None) -> Float32s:
+        """MaxSim, or the imputed score, of the rows (queries, n) of each query; -inf for rows without tokens and for -1."""
         multi = self._require(queries)
-        found = np.full(rows.shape, -np.inf, np.float32)
-        chosen_params = self.settings(params, 1)  # what imputes does not depend on k
-        if chosen_params.imputes and self._codebook:
-            masks = [self._mask(i, allowed) for i in range(len(self._parts))]
-            for query in range(len(multi)):
-                vectors = np.ascontiguousarray(multi.vectors[multi.offsets[query] : multi.offsets[query + 1]])
-                if len(vectors):
-                    found[query] = self._imputed_scores(vectors, rows[query], chosen_params, masks)
-            return found
-        for query in range(len(multi) if self._codebook else 0):
-            vectors = multi.vectors[multi.offsets[query] : multi.offsets[query + 1]]
-            columns = _columns(vectors)
-            for i in range(len(self._parts) if len(vectors) else 0):
-                here = (rows[query] >= self._first_rows[i]) & (rows[query] < self._first_rows[i + 1])
-                chosen = (rows[query, here] - self._first_rows[i]).astype(np.int32)
-                found[query, here] = self._maxsim(i, columns, len(vectors), chosen)
-        return found
+        scores = np.full(rows.shape, -np.inf, np.float32)
+        if self._codebook is None:
+            return scores
+        settings = self.settings(params, 1)  # whether scores are imputed does not depend on k
+        masks = self._masks(allowed)
+        for query in range(len(multi)):
+            vectors = _vectors_of(multi, query)
+            if not len(vectors):
+                continue
+            if settings.imputes:
+                scores[query] = self._imputed_scores(vectors, rows[query], settings, masks)
+            else:
+                self._score_rows(vectors, rows[query], scores[query])
+        return scores
 
-    def _require(self, queries: Encoded) -> Multi:
-        """The token vectors of the queries, if they can be compared with ours."""
-        multi = queries.multi
-        assert multi is not None
+    def _score_rows(self, vectors: Float32s, rows: Int64s, scores: Float32s) -> None:
+        """Write the MaxSim of rows."""
+        columns = padded_columns(vectors)
+        for i, first_row in enumerate(self._first_rows[:-1]):
+            here = (rows >= first_row) & (rows < self._first_rows[i + 1])
+            scores[here] = self._maxsim(i, columns, len(vectors), (rows[here] - first_row).astype(np.int32))
+
+    def _require(self, multi: Multi) -> Multi:
+        """The token vectors of the queries, checked."""
         if self._codebook and multi.dim != self._codebook.dim:
             raise BadInput(f"query tokens have {multi.dim} dimensions; expected {self._codebook.dim}, as the documents")
         if not np.isfinite(multi.vectors).all():
@@ -141,7 +119,7 @@ class MultiSearcher:
 
     @property
     def dim(self) -> int:
-        """Dimensions of a token vector; 0 while there is none."""
+        """Dimensions of a token vector; 0 before any token is indexed."""
         return self._codebook.dim if self._codebook else 0
 
     def codes(self, row: int) -> Codes:
@@ -150,81 +128,59 @@ class MultiSearcher:
         start, end = self._parts[i].offsets[row - self._first_rows[i] :][:2].tolist()
         return self._parts[i].codes.slice(start, end)
 
-    def decode(self, row: int) -> Floats:
-        """The token vectors of a row as the index holds them."""
+    def decode(self, row: int) -> Float32s:
+        """The decoded token vectors of a row."""
         return self._codebook.decode(self.codes(row)) if self._codebook else np.empty((0, 0), np.float32)
 
-    def look(self, query: Floats, params: Settings) -> Look:
+    def look(self, query: Float32s, params: MultiSettings) -> ProbedQuery:
         """Score the centroids near each query token."""
-        codebook = self._codebook
-        assert codebook is not None
-        tokens, count = len(query), len(codebook.centroids)
-        lanes = -(-tokens // LANES) * LANES
-        probes = min(params.probes, count)
-        found = Look(
-            query,
-            *_whole(query * codebook.steps),
-            _columns(query),
-            np.full((count, tokens), -np.inf, np.float32),
-            np.zeros((count, lanes), np.uint8),
-            np.empty(tokens, np.float32),
-            np.empty((tokens, probes), np.uint32),
-            np.empty((tokens, probes), np.float32),
-        )
-        kernels.score_centroids(
-            query,
-            query @ self._leader_columns,
-            min(params.reach, len(codebook.leaders)),
-            codebook.group_ptr,
-            codebook.centroids,
-            probes,
-            found.scores,
-            found.score_bytes,
-            found.units,
-            found.probed,
-            found.probed_scores,
-        )
-        return found
+        assert self._codebook is not None
+        return probe(query, self._codebook, params.reach, params.probes)
 
-    def imputed(self, look: Look, params: Settings, masks: Sequence[Mask | None] | None = None) -> Floats:
-        """What a query token counts in a row of which it retrieved no token, if only the rows of the masks are searched."""
+    def imputed(self, query: ProbedQuery, params: MultiSettings, masks: Masks | None = None) -> Float32s:
+        """The imputed score of each query token: for rows of which it retrieved no token, if the masks filter the search."""
         if params.nth:
-            return self._nth_best(look, self._live if masks is None else masks, params.nth)
-        reached = np.cumsum(self._list_sizes[look.probed], axis=1) >= params.tokens
-        at = np.where(reached.any(axis=1), reached.argmax(axis=1), look.probed.shape[1] - 1)
-        estimate: Floats = look.probed_scores[np.arange(len(at)), at]
+            return self._nth_best(query, self._live if masks is None else masks, params.nth)
+        probed, scores = query.centroids.probed, query.centroids.probed_scores
+        reached = np.cumsum(self._list_sizes[probed], axis=1) >= params.tokens
+        last = np.where(reached.any(axis=1), reached.argmax(axis=1), probed.shape[1] - 1)
+        estimate: Float32s = scores[np.arange(len(last)), last]
         return estimate
 
-    def compare(self, look: Look, row: int) -> tuple[Floats, Mask]:
-        """Similarities of query tokens and the tokens of a row, and which of these xtr retrieves: (query, row) tokens."""
-        retrieved = (self.codes(row).nearest[None, :, None] == look.probed[:, None, :]).any(axis=2)
-        return look.query @ self.decode(row).T, retrieved
+    def compare(self, query: ProbedQuery, row: int) -> tuple[Float32s, Mask]:
+        """Similarities of the query tokens with the tokens of a row, and which of them xtr retrieves: (query, row) tokens."""
+        retrieved = (self.codes(row).nearest[None, :, None] == query.centroids.probed[:, None, :]).any(axis=2)
+        return query.tokens.vectors @ self.decode(row).T, retrieved
 
-    def _imputed_scores(self, query: Floats, rows: NDArray[np.int64], params: Settings, masks: Sequence[Mask | None]) -> Floats:
-        look = self.look(query, params)
-        floors = self.imputed(look, params, masks)
+    def _imputed_scores(self, vectors: Float32s, rows: Int64s, params: MultiSettings, masks: Masks) -> Float32s:
+        query = self.look(vectors, params)
+        floors = self.imputed(query, params, masks)
         scores = np.full(len(rows), -np.inf, np.float32)
-        for place, row in enumerate(rows.tolist()):
+        for i, row in enumerate(rows.tolist()):
             if row >= 0 and len(self.codes(row)):
-                similarities, retrieved = self.compare(look, row)
+                similarities, retrieved = self.compare(query, row)
                 best = np.where(retrieved, similarities, -np.inf).max(axis=1)
-                scores[place] = np.maximum(best, floors).sum()
+                scores[i] = np.maximum(best, floors).sum()
         return scores
 
-    def _nth_best(self, look: Look, masks: Sequence[Mask | None], nth: int) -> Floats:
-        """The nth best similarity of each query token; of its last centroid where fewer tokens were retrieved."""
-        found = look.probed_scores[:, -1].copy()
-        for token in range(len(look.query)):
-            scores, tokens = heap = new_heap(nth)
-            for i, mask in enumerate(masks):
-                self._similarities(i, look, token, mask, _Scratch(len(self._parts[i])), heap)
-            if tokens[0] >= 0:
-                found[token] = scores[0]
-        return found
+    def _nth_best(self, query: ProbedQuery, masks: Masks, nth: int) -> Float32s:
+        """The nth best similarity of each query token; the score of its last centroid if it retrieved fewer tokens."""
+        scores, tokens = new_heaps(len(query.tokens.vectors), nth)
+        for i, mask in enumerate(masks):
+            retrieved = CandidateBuffers(self._sizes[i]).retrieved
+            segment = self._segments[i]
+            offer_similarities(*query, segment, self._tables, RowFilter.of(mask), retrieved, scores, tokens)
+        return np.where(tokens[:, 0] >= 0, scores[:, 0], query.centroids.probed_scores[:, -1])
 
     @cached_property
-    def _list_sizes(self) -> NDArray[np.int64]:
-        """How many tokens of all parts are near each centroid."""
+    def _segments(self) -> list[TokenSegment]:
+        return [
+            TokenSegment(part.offsets, part.codes.arrays, CentroidLists(part.list_ptr, part.list_rows)) for part in self._parts
+        ]
+
+    @cached_property
+    def _list_sizes(self) -> Int64s:
+        """The number of tokens of all segments per centroid."""
         assert self._codebook is not None
         sizes = np.zeros(len(self._codebook.centroids), np.int64)
         for part in self._parts:
@@ -233,6 +189,7 @@ class MultiSearcher:
 
     @cached_property
     def _crowding(self) -> float:
+        """How many times more centroids there are than a fresh codebook would have."""
         if self._codebook is None:
             return 1.0
         tokens = sum(len(part.codes) for part in self._parts)
@@ -240,197 +197,99 @@ class MultiSearcher:
 
     @cached_property
     def _length(self) -> float:
-        """How long a token vector is on average."""
+        """The mean length of a token vector."""
         assert self._codebook is not None
         return float(np.linalg.norm(self._codebook.centroids, axis=1).mean())
 
-    @cached_property
-    def _leader_columns(self) -> Floats:
+    @property
+    def _tables(self) -> CodeTables:
         assert self._codebook is not None
-        return np.ascontiguousarray(self._codebook.leaders.T)
+        return self._codebook.tables
 
-    def _search_one(self, query: Floats, k: int, masks: Sequence[Mask | None], params: Settings, heap: Heap) -> None:
+    def _search_one(self, vectors: Float32s, k: int, masks: Masks, params: MultiSettings, heap: Heap) -> None:
         if params.method == "exact":
-            self._offer_all(query, masks, heap)
+            self._offer_all(vectors, masks, heap)
             return
-        look = self.look(query, params)
+        query = self.look(vectors, params)
         search = self._plaid if params.method == "plaid" else self._xtr
-        if not search(look, k, masks, params, heap):  # too few rows were near: then all are looked at
-            self._offer_all(query, masks, heap)
+        if not search(query, k, masks, params, heap):  # fewer than k candidates: score all rows
+            self._offer_all(vectors, masks, heap)
 
-    def _mask(self, i: int, allowed: Mask | None) -> Mask | None:
-        return self._live[i] if allowed is None else allowed[self._first_rows[i] : self._first_rows[i + 1]]
+    def _masks(self, allowed: Mask | None) -> Masks:
+        if allowed is None:
+            return self._live
+        return [allowed[first : first + size] for first, size in zip(self._first_rows[:-1], self._sizes, strict=True)]
 
-    def _offer_all(self, query: Floats, masks: Sequence[Mask | None], heap: Heap) -> None:
-        columns = _columns(query)
+    def _offer_all(self, vectors: Float32s, masks: Masks, heap: Heap) -> None:
+        columns = padded_columns(vectors)
         for i, mask in enumerate(masks):
-            rows = (np.arange(len(self._parts[i])) if mask is None else np.flatnonzero(mask)).astype(np.int32)
-            self._offer(i, rows, self._maxsim(i, columns, len(query), rows), heap)
+            rows = (np.arange(self._sizes[i]) if mask is None else np.flatnonzero(mask)).astype(np.int32)
+            self._offer(i, rows, self._maxsim(i, columns, len(vectors), rows), heap)
 
-    def _plaid(self, look: Look, k: int, masks: Sequence[Mask | None], params: Settings, heap: Heap) -> bool:
-        def near(i: int, mask: Mask, scratch: "_Scratch") -> int:
-            part = self._parts[i]
-            lists = (part.list_ptr, part.list_rows, mask, len(mask) > 0)
-            return kernels.gather(look.probed, look.probed_scores, *lists, scratch.gains, scratch.last_token, scratch.touched)
+    def _plaid(self, query: ProbedQuery, k: int, masks: Masks, params: MultiSettings, heap: Heap) -> bool:
+        """Offer the best rows by PLAID; False if there are fewer than k candidates."""
+        tokens, centroids = query
 
-        chosen = self._candidates(near, masks, max(k, params.candidates))
-        if sum(len(rows) for rows, _ in chosen) < k:
+        def gather_near(i: int, mask: Mask | None, buffers: CandidateBuffers) -> int:
+            lists = self._segments[i].lists
+            return gather(centroids, lists, *RowFilter.of(mask), buffers.gains, buffers.last_token, buffers.touched)
+
+        candidates = best_candidates(gather_near, self._sizes, masks, max(k, params.candidates))
+        if sum(len(rows) for rows, _ in candidates) < k:
             return False
-        lengths = np.linalg.norm(look.query, axis=1) * self._length
-        margins = np.minimum(params.margin * lengths * look.units, 254).astype(np.uint8)
-        scores = [self._rerank(i, rows, look, margins) for i, (rows, _) in enumerate(chosen)]
-        best = _best(scores, k + SPARE)
-        for i, (rows, _) in enumerate(chosen):
-            kept = rows[scores[i] >= best]
-            self._offer(i, kept, self._maxsim(i, look.columns, len(look.query), kept), heap)
+        lengths = np.linalg.norm(tokens.vectors, axis=1) * self._length
+        margins = np.minimum(params.margin * lengths * centroids.units, 254).astype(np.uint8)
+        scores = [self._rerank(i, rows, query, margins) for i, (rows, _) in enumerate(candidates)]
+        lowest = nth_highest(scores, k + SPARE)
+        for i, (rows, _) in enumerate(candidates):
+            kept = rows[scores[i] >= lowest]
+            self._offer(i, kept, self._maxsim(i, tokens.columns, len(tokens.vectors), kept), heap)
         return True
 
-    def _xtr(self, look: Look, k: int, masks: Sequence[Mask | None], params: Settings, heap: Heap) -> bool:
-        imputed = self.imputed(look, params, masks)
+    def _xtr(self, query: ProbedQuery, k: int, masks: Masks, params: MultiSettings, heap: Heap) -> bool:
+        """Offer the best rows by XTR; False if MaxSim is wanted and there are fewer than k candidates."""
+        imputed = self.imputed(query, params, masks)
 
-        def near(i: int, mask: Mask, scratch: "_Scratch") -> int:
-            total = 0
-            for token in range(len(look.query)):
-                count = self._similarities(i, look, token, mask if len(mask) else None, scratch, NO_ROOM)
-                retrieved = (scratch.best, scratch.seen, scratch.met, count)
-                total = kernels.add_gains(*retrieved, imputed[token], scratch.gains, scratch.joined, scratch.touched, total)
-            return total
+        def gather_retrieved(i: int, mask: Mask | None, buffers: CandidateBuffers) -> int:
+            segment, row_filter = self._segments[i], RowFilter.of(mask)
+            return gather_gains(*query, segment, self._tables, row_filter, imputed, buffers.retrieved, buffers.row_gains)
 
-        chosen = self._candidates(near, masks, max(k, params.candidates))
-        few = sum(len(rows) for rows, _ in chosen) < k
+        candidates = best_candidates(gather_retrieved, self._sizes, masks, max(k, params.candidates))
+        few = sum(len(rows) for rows, _ in candidates) < k
         if few and not params.imputes:
             return False
         base = np.float32(imputed.sum())
-        for i, (rows, gains) in enumerate(chosen):
+        for i, (rows, gains) in enumerate(candidates):
             if params.imputes:
                 self._offer(i, rows, base + gains, heap)
-                if few:  # all parts of the others are imputed
+                if few:  # the scores of all other rows are entirely imputed
                     others = self._others(i, rows, masks[i])
                     self._offer(i, others, np.full(len(others), base, np.float32), heap)
             else:
-                self._offer(i, rows, self._maxsim(i, look.columns, len(look.query), rows), heap)
+                self._offer(i, rows, self._maxsim(i, query.tokens.columns, len(query.tokens.vectors), rows), heap)
         return True
 
-    def _others(self, i: int, rows: Rows, mask: Mask | None) -> Rows:
-        """The rows of a part that count, have tokens, and are not among the given ones."""
+    def _others(self, i: int, rows: Int32s, mask: Mask | None) -> Int32s:
+        """The allowed rows of a segment that have tokens and are not in `rows`."""
         left = np.diff(self._parts[i].offsets) > 0
         left[rows] = False
         return np.flatnonzero(left if mask is None else left & mask).astype(np.int32)
 
-    def _similarities(self, i: int, look: Look, token: int, mask: Mask | None, scratch: "_Scratch", heap: Heap) -> int:
-        """The best similarity of one query token in each row that it retrieves; see `gather_tokens`."""
-        part, codes = self._parts[i], self._parts[i].codes
-        return kernels.gather_tokens(
-            token,
-            look.steps_query,
-            look.query_units[token],
-            look.probed[token],
-            look.probed_scores[token],
-            part.list_ptr,
-            part.list_rows,
-            part.offsets,
-            codes.nearest,
-            codes.residuals,
-            codes.sizes,
-            codes.stretches,
-            *self._tables,
-            NO_MASK if mask is None else mask,
-            mask is not None,
-            scratch.best,
-            scratch.seen,
-            scratch.met,
-            *heap,
-        )
+    def _rerank(self, i: int, rows: Int32s, query: ProbedQuery, margins: UInt8s) -> Float32s:
+        scores, segment = np.empty(len(rows), np.float32), self._segments[i]
+        rerank(rows, *query, margins, segment.offsets, segment.codes, self._tables, scores)
+        return scores
 
-    def _candidates(
-        self, near: Callable[[int, Mask, "_Scratch"], int], masks: Sequence[Mask | None], keep: int
-    ) -> list[tuple[Rows, Floats]]:
-        """About `keep` rows of all parts together, those with the highest gains, and their gains."""
-        met = []
-        for i, mask in enumerate(masks):
-            scratch = _Scratch(len(self._parts[i]))
-            count = near(i, NO_MASK if mask is None else mask, scratch)
-            count = kernels.keep_best(scratch.gains, scratch.touched, count, keep)
-            rows = scratch.touched[:count]
-            met.append((rows, scratch.gains[rows]))
-        lowest = _best([gains for _, gains in met], keep)
-        return [(rows[gains >= lowest], gains[gains >= lowest]) for rows, gains in met]
+    def _maxsim(self, i: int, columns: Float32s, tokens: int, rows: Int32s) -> Float32s:
+        scores, segment = np.empty(len(rows), np.float32), self._segments[i]
+        maxsim(rows, columns, tokens, segment.offsets, segment.codes, self._tables, scores)
+        return scores
 
-    @cached_property
-    def _tables(self) -> tuple[Floats, Floats, NDArray[np.int8]]:
-        assert self._codebook is not None
-        return self._codebook.sizes, self._codebook.stretches, self._codebook.levels
-
-    def _rerank(self, i: int, rows: Rows, look: Look, margins: NDArray[np.uint8]) -> Floats:
-        part, codes = self._parts[i], self._parts[i].codes
-        found = np.empty(len(rows), np.float32)
-        assert self._codebook is not None
-        asked = (look.query, look.steps_query, look.query_units)
-        seen = (*asked, self._codebook.centroids, look.scores, look.score_bytes, margins)
-        coded = (part.offsets, codes.nearest, codes.residuals, codes.sizes, codes.stretches)
-        kernels.rerank(rows, *seen, *coded, *self._tables, found)
-        return found
-
-    def _maxsim(self, i: int, columns: Floats, tokens: int, rows: Rows) -> Floats:
-        codebook, part, codes = self._codebook, self._parts[i], self._parts[i].codes
-        assert codebook is not None
-        found = np.empty(len(rows), np.float32)
-        coded = (part.offsets, codes.nearest, codes.residuals, codes.sizes, codes.stretches)
-        kernels.maxsim(rows, tokens, columns, *coded, codebook.centroids, codebook.steps, *self._tables, found)
-        return found
-
-    def _offer(self, i: int, rows: Rows, scores: Floats, heap: Heap) -> None:
+    def _offer(self, i: int, rows: Int32s, scores: Float32s, heap: Heap) -> None:
         numbers = np.where(np.isfinite(scores), rows.astype(np.int64) + self._first_rows[i], -1)
         offer_rows(scores[None, :], numbers[None, :], heap[0][None, :], heap[1][None, :])
 
 
-class _Scratch:
-    """Arrays of one search over one part: zeros, whose pages cost nothing until they are touched."""
-
-    def __init__(self, rows: int) -> None:
-        self.rows = rows
-        self.gains, self.last_token, self.touched = (
-            np.zeros(rows, np.float32),
-            np.zeros(rows, np.int32),
-            np.empty(rows, np.int32),
-        )
-
-    @cached_property
-    def best(self) -> Floats:
-        """The highest similarity of each row."""
-        return np.zeros(self.rows, np.float32)
-
-    @cached_property
-    def seen(self) -> Mask:
-        """Whether a query token met the row."""
-        return np.zeros(self.rows, np.bool_)
-
-    @cached_property
-    def joined(self) -> Mask:
-        """Whether any query token met the row."""
-        return np.zeros(self.rows, np.bool_)
-
-    @cached_property
-    def met(self) -> Rows:
-        """The rows that a query token met."""
-        return np.empty(self.rows, np.int32)
-
-
-def _columns(query: Floats) -> Floats:
-    """The query turned on its side and filled up with zeros: (dims, lanes)."""
-    columns = np.zeros((query.shape[1], -(-len(query) // WIDTH) * WIDTH), np.float32)
-    columns[:, : len(query)] = query.T
-    return columns
-
-
-def _whole(query: Floats) -> tuple[NDArray[np.int16], Floats]:
-    """Vectors as whole numbers of 16 bits, and the unit of each: no sum of products with levels overflows 32 bits."""
-    most = min(32767, 2**31 // (128 * query.shape[1]))
-    units = np.maximum(np.abs(query).max(axis=1), 1e-12) / most
-    return np.rint(query / units[:, None]).astype(np.int16), units.astype(np.float32)
-
-
-def _best(scores: Sequence[Floats], count: int) -> float:
-    """The lowest of the `count` highest scores."""
-    every = np.concatenate(scores) if scores else np.empty(0, np.float32)
-    return float(np.partition(every, len(every) - count)[len(every) - count]) if len(every) > count else -np.inf
+def _vectors_of(multi: Multi, query: int) -> Float32s:
+    """The token vectors of one query, contiguous."""
+    return np.ascontiguousarray(multi.vectors[multi.offsets[query] : multi.offsets[query + 1]])

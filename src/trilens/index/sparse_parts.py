@@ -1,7 +1,7 @@
-"""What one segment holds for a sparse lens: rows of weighted terms with lists and columns, or bags without weights.
+"""Segments of the sparse lenses: rows of weighted terms with inverted lists and columns, or bags of terms without weights.
 
-Weights in 8 bits have one scale per row, so a row's scores depend on nothing but the row: segments, merges and a fresh build
-give the same ones. Lists and columns hold bounds, and are made again for every segment.
+8-bit weights have one scale per row, so the score of a row depends only on the row: it is the same in any segment, after a
+merge and after a fresh build. Lists and columns hold bounds, and are rebuilt for each segment.
 """
 
 from collections.abc import Sequence
@@ -11,36 +11,35 @@ from pathlib import Path
 from typing import Any, Literal, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-from trilens.encode.folder import Weighing
-from trilens.index.lens import Mask
-from trilens.index.sparse_params import Settings
+from trilens.encode.folder import TermWeighting
+from trilens.index.sparse_settings import SparseSettings
+from trilens.index.term_weighting import PLAIN, bag_scales
 from trilens.index.topk import Heaps
-from trilens.index.weighing import PLAIN, bag_scales
 from trilens.kernels import bags
 from trilens.kernels import sparse as kernels
 from trilens.kernels import sparse_lists as lists
+from trilens.kernels.array_types import Float32s, Float64s, Int32s, Int64s, Mask, UInt8s, UInt64s
 from trilens.kernels.columns import BLOCK, BLOCK_BYTES
-from trilens.kernels.sparse_bounds import FIRST_COLUMN, NOWHERE, Arrays
+from trilens.kernels.row_filter import RowFilter
+from trilens.kernels.sparse import CodedRows
+from trilens.kernels.sparse_bounds import FIRST_COLUMN, NOWHERE, SparseArrays
+from trilens.kernels.sparse_lists import ListArrays, TermNumbers
 from trilens.kernels.sparse_search import search
 from trilens.represent import Sparse
 from trilens.represent.arrays import create_array, open_array, save_arrays
-from trilens.represent.ragged import take_ragged
+from trilens.represent.ragged import offsets_of, take_ragged
 
-LEAST_ROWS = 64  # that hold a term before it gets a column
-WEIGHT_COLUMN, BAG_COLUMN = 1 / 32, 1 / 16  # of the rows: from here on a column is faster, or smaller, than a list
+LEAST_ROWS = 64  # rows that contain a term before it gets a column
+WEIGHT_COLUMN, BAG_COLUMN = 1 / 32, 1 / 16  # share of rows from which a column is faster, or smaller, than a list
 COPY_ROWS = 4096
-SMALL_VOCABULARY = 1 << 16  # whose terms fit into 16 bits
+SMALL_VOCABULARY = 1 << 16  # terms that fit into 16 bits
 
-Floats = NDArray[np.float32]
-Ints = NDArray[np.int64]
-Terms = NDArray[np.int32]
 Weights = Literal["uint8", "float32"]
 
 
 class SparsePart(Protocol):
-    """One segment, mapped."""
+    """One memory-mapped segment."""
 
     @property
     def dim(self) -> int:
@@ -48,49 +47,51 @@ class SparsePart(Protocol):
 
     @property
     def postings(self) -> int:
-        """How many terms all rows hold together."""
+        """The number of postings: terms summed over all rows."""
 
     @property
-    def lengths(self) -> Ints:
-        """How many terms each row holds."""
+    def lengths(self) -> Int64s:
+        """The number of terms of each row."""
 
     @property
-    def used(self) -> Terms:
-        """The terms that some row holds."""
+    def used(self) -> Int32s:
+        """The terms that occur in some row."""
 
     @property
-    def frequencies(self) -> NDArray[np.int32]:
-        """How many rows hold each of the terms that are used."""
+    def frequencies(self) -> Int32s:
+        """The document frequency of each of the `used` terms."""
 
     @property
     def size(self) -> int:
-        """In bytes."""
+        """The size in bytes."""
 
     def __len__(self) -> int:
         """The number of rows."""
 
-    def offer(self, asked: Sparse, settings: Settings, mask: Mask | None, first_row: int, query: Floats, heaps: Heaps) -> None:
-        """Offer the best rows to the heaps; `query` is zero for each term of the vocabulary, and stays so."""
+    def offer(
+        self, queries: Sparse, settings: SparseSettings, mask: Mask | None, first_row: int, buffer: Float32s, heaps: Heaps
+    ) -> None:
+        """Offer the best rows to the heaps; `buffer` has a zero per term of the vocabulary, on entry and on return."""
 
-    def score(self, asked: Sparse, rows: Ints, first_row: int, query: Floats, scores: Floats) -> None:
-        """Write the scores of those of the rows (queries, n) that lie here."""
+    def score(self, queries: Sparse, rows: Int64s, first_row: int, buffer: Float32s, scores: Float32s) -> None:
+        """Write the scores of those `rows` (queries, n) that belong to this segment."""
 
-    def row(self, row: int) -> tuple[Terms, Floats]:
+    def row(self, row: int) -> tuple[Int32s, Float32s]:
         """The terms of a row, and their weights."""
 
-    def terms_of(self, rows: Mask) -> Terms:
-        """The terms of these rows, one row after the other."""
+    def terms_of(self, rows: Mask) -> Int32s:
+        """The terms of the marked rows, row by row."""
 
 
 @dataclass(frozen=True, eq=False)
 class WeightedPart:
-    """Rows of terms with weights."""
+    """A segment of weighted terms."""
 
     dim: int
-    list_terms: Terms
-    column_terms: Terms
-    frequencies: NDArray[np.int32]
-    arrays: Arrays
+    list_terms: Int32s
+    column_terms: Int32s
+    frequencies: Int32s
+    arrays: SparseArrays
 
     def __len__(self) -> int:
         return len(self.arrays.scales)
@@ -101,12 +102,12 @@ class WeightedPart:
         return len(self.arrays.terms)
 
     @property
-    def lengths(self) -> Ints:
+    def lengths(self) -> Int64s:
         """See `SparsePart`."""
         return np.diff(self.arrays.indptr)
 
     @property
-    def used(self) -> Terms:
+    def used(self) -> Int32s:
         """See `SparsePart`."""
         return np.concatenate([self.list_terms, self.column_terms])
 
@@ -116,87 +117,88 @@ class WeightedPart:
         return sum(array.nbytes for array in (self.list_terms, self.column_terms, self.frequencies, *self.arrays))
 
     @cached_property
-    def _places(self) -> Terms:
-        """Where each term of the vocabulary is; a segment of few rows would be smaller than this, so it is not on disk."""
+    def _places(self) -> Int32s:
+        """The place of each term of the vocabulary (kernels/sparse_bounds.py); not stored, as it may exceed the segment."""
         places = np.full(self.dim, NOWHERE, np.int32)
         places[self.list_terms] = np.arange(len(self.list_terms))
         places[self.column_terms] = FIRST_COLUMN - np.arange(len(self.column_terms))
         return places
 
-    def offer(self, asked: Sparse, settings: Settings, mask: Mask | None, first_row: int, query: Floats, heaps: Heaps) -> None:
+    def offer(
+        self, queries: Sparse, settings: SparseSettings, mask: Mask | None, first_row: int, buffer: Float32s, heaps: Heaps
+    ) -> None:
         """See `SparsePart`."""
-        allowed = np.empty(0, np.bool_) if mask is None else mask
-        options = (settings.terms, settings.candidates, self._places, self.arrays, allowed, mask is not None, first_row)
-        search(asked.indptr, asked.terms, asked.weights, *options, query, heaps.scores, heaps.rows)
+        options = (settings.terms, settings.candidates, self._places, self.arrays, *RowFilter.of(mask), first_row)
+        search(queries.indptr, queries.terms, queries.weights, *options, buffer, heaps.scores, heaps.rows)
 
-    def score(self, asked: Sparse, rows: Ints, first_row: int, query: Floats, scores: Floats) -> None:
+    def score(self, queries: Sparse, rows: Int64s, first_row: int, buffer: Float32s, scores: Float32s) -> None:
         """See `SparsePart`."""
-        held = self.arrays[:4]
-        kernels.score_rows(asked.indptr, asked.terms, asked.weights, rows, first_row, *held, query, scores)
+        coded_rows = self.arrays[:4]
+        kernels.score_rows(queries.indptr, queries.terms, queries.weights, rows, first_row, *coded_rows, buffer, scores)
 
-    def row(self, row: int) -> tuple[Terms, Floats]:
+    def row(self, row: int) -> tuple[Int32s, Float32s]:
         """See `SparsePart`."""
         span = slice(self.arrays.indptr[row], self.arrays.indptr[row + 1])
         return self.arrays.terms[span].astype(np.int32), self.arrays.scales[row] * self.arrays.codes[span].astype(np.float32)
 
-    def terms_of(self, rows: Mask) -> Terms:
+    def terms_of(self, rows: Mask) -> Int32s:
         """See `SparsePart`."""
         return self.arrays.terms[take_ragged(self.arrays.indptr, np.flatnonzero(rows))[1]].astype(np.int32)
 
     @staticmethod
     def build(rows: Sparse, weights: Weights, folder: Path) -> None:
-        """Write a part."""
+        """Write a segment."""
         indptr = kernels.count_positive(rows.indptr, rows.weights)
         terms, codes, scales = _create_rows(folder, rows.dim, len(rows), int(indptr[-1]), np.dtype(weights))
         write = kernels.encode_rows if weights == "uint8" else kernels.copy_rows
         write(rows.indptr, rows.terms, rows.weights, terms, codes, scales)
-        _save_lists(folder, rows.dim, indptr, terms, codes, scales)
+        _save_lists(folder, rows.dim, CodedRows(indptr, terms, codes, scales))
 
     @staticmethod
     def merge(parts: Sequence["WeightedPart"], keep: Sequence[Mask], folder: Path) -> None:
-        """Copy the kept rows piece by piece, and make their lists."""
+        """Copy the kept rows in chunks, and build their lists."""
         lengths = np.concatenate([part.lengths[mask] for part, mask in zip(parts, keep, strict=True)])
-        indptr = _offsets(lengths)
+        indptr = offsets_of(lengths)
         first = parts[0]
         codes_type = first.arrays.codes.dtype
         terms, codes, scales = _create_rows(folder, first.dim, len(lengths), int(indptr[-1]), codes_type)
         to_row, to = 0, 0
         for part, mask in zip(parts, keep, strict=True):
             for start in range(0, len(part), COPY_ROWS):
-                chosen = mask[start : start + COPY_ROWS]
-                edges = part.arrays.indptr[start : start + len(chosen) + 1]
-                held = np.repeat(chosen, np.diff(edges))
-                count, size = int(chosen.sum()), int(held.sum())
-                terms[to : to + size] = part.arrays.terms[edges[0] : edges[-1]][held]
-                codes[to : to + size] = part.arrays.codes[edges[0] : edges[-1]][held]
-                scales[to_row : to_row + count] = part.arrays.scales[start : start + len(chosen)][chosen]
+                kept_rows = mask[start : start + COPY_ROWS]
+                edges = part.arrays.indptr[start : start + len(kept_rows) + 1]
+                kept_terms = np.repeat(kept_rows, np.diff(edges))
+                count, size = int(kept_rows.sum()), int(kept_terms.sum())
+                terms[to : to + size] = part.arrays.terms[edges[0] : edges[-1]][kept_terms]
+                codes[to : to + size] = part.arrays.codes[edges[0] : edges[-1]][kept_terms]
+                scales[to_row : to_row + count] = part.arrays.scales[start : start + len(kept_rows)][kept_rows]
                 to_row, to = to_row + count, to + size
-        _save_lists(folder, first.dim, indptr, terms, codes, scales)
+        _save_lists(folder, first.dim, CodedRows(indptr, terms, codes, scales))
 
     @staticmethod
     def open(folder: Path) -> "WeightedPart":
-        """Map a part."""
+        """Memory-map a segment."""
         listed, columns, frequencies = (open_array(folder, name) for name in ("list_terms", "column_terms", "frequencies"))
-        arrays = Arrays(*(open_array(folder, name) for name in Arrays._fields))
+        arrays = SparseArrays(*(open_array(folder, name) for name in SparseArrays._fields))
         return WeightedPart(int(open_array(folder, "dim")), listed, columns, frequencies, arrays)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class BagPart:
-    """Rows that hold terms or do not: nothing is kept but which rows hold each term.
+    """A segment of terms without weights (kernels/bags.py).
 
-    `scales` are what a term of each row counts for; they are not on disk.
+    `scales` is the weight of every term of a row; it is computed when the segment is opened.
     """
 
     dim: int
-    scales: NDArray[np.float64]
-    lengths: Ints
-    list_terms: Terms
-    list_ptr: Ints
-    gaps: NDArray[np.uint8]
-    column_terms: Terms
-    bits: NDArray[np.uint64]
-    frequencies: NDArray[np.int32]
+    scales: Float64s
+    lengths: Int64s
+    list_terms: Int32s
+    list_ptr: Int64s
+    gaps: UInt8s
+    column_terms: Int32s
+    bits: UInt64s
+    frequencies: Int32s
 
     def __len__(self) -> int:
         return len(self.lengths)
@@ -207,7 +209,7 @@ class BagPart:
         return int(self.lengths.sum(dtype=np.int64))
 
     @property
-    def used(self) -> Terms:
+    def used(self) -> Int32s:
         """See `SparsePart`."""
         return np.concatenate([self.list_terms, self.column_terms])
 
@@ -217,51 +219,53 @@ class BagPart:
         arrays = (self.lengths, self.list_terms, self.list_ptr, self.gaps, self.column_terms, self.bits, self.frequencies)
         return sum(array.nbytes for array in arrays)
 
-    def offer(self, asked: Sparse, settings: Settings, mask: Mask | None, first_row: int, query: Floats, heaps: Heaps) -> None:
-        """See `SparsePart`. Always exact: all rows are summed up."""
-        allowed = np.empty(0, np.bool_) if mask is None else mask
-        for i in range(len(asked)):
-            totals = self._totals(asked, i)
-            bags.offer_totals(totals, allowed, mask is not None, first_row, heaps.scores[i], heaps.rows[i])
+    def offer(
+        self, queries: Sparse, settings: SparseSettings, mask: Mask | None, first_row: int, buffer: Float32s, heaps: Heaps
+    ) -> None:
+        """See `SparsePart`. Always exact: all rows are scored."""
+        row_filter = RowFilter.of(mask)
+        for query in range(len(queries)):
+            totals = self._totals(queries, query)
+            bags.offer_totals(totals, *row_filter, first_row, heaps.scores[query], heaps.rows[query])
 
-    def score(self, asked: Sparse, rows: Ints, first_row: int, query: Floats, scores: Floats) -> None:
+    def score(self, queries: Sparse, rows: Int64s, first_row: int, buffer: Float32s, scores: Float32s) -> None:
         """See `SparsePart`."""
         here = (rows >= first_row) & (rows < first_row + len(self))
-        for i in np.flatnonzero(here.any(axis=1)).tolist():
-            scores[i, here[i]] = self._totals(asked, i)[rows[i, here[i]] - first_row]
+        for query in np.flatnonzero(here.any(axis=1)).tolist():
+            scores[query, here[query]] = self._totals(queries, query)[rows[query, here[query]] - first_row]
 
-    def row(self, row: int) -> tuple[Terms, Floats]:
+    def row(self, row: int) -> tuple[Int32s, Float32s]:
         """See `SparsePart`."""
         terms = self.terms_of(np.arange(len(self)) == row)
         return terms, np.full(len(terms), self.scales[row], np.float32)
 
-    def terms_of(self, rows: Mask) -> Terms:
+    def terms_of(self, rows: Mask) -> Int32s:
         """See `SparsePart`."""
         return self.rows(rows).terms
 
     def rows(self, keep: Mask) -> Sparse:
-        """The kept rows as they came."""
-        indptr = _offsets(self.lengths[keep])
+        """The kept rows, with weights of 1."""
+        indptr = offsets_of(self.lengths[keep])
         cursor = np.full(len(self), -1, np.int64)
         cursor[keep] = indptr[:-1]
         terms = np.empty(indptr[-1], np.int32)
         bags.unfold_bags(self.list_terms, self.list_ptr, self.gaps, self.column_terms, self.bits, cursor, terms)
         return Sparse(indptr, terms, np.broadcast_to(np.float32(1), terms.shape), self.dim)
 
-    def _totals(self, asked: Sparse, query: int) -> NDArray[np.float64]:
-        """The score of every row for one query."""
-        span = slice(asked.indptr[query], asked.indptr[query + 1])
+    def _totals(self, queries: Sparse, query: int) -> Float64s:
+        """The scores of all rows for one query."""
+        span = slice(queries.indptr[query], queries.indptr[query + 1])
         totals = np.zeros(len(self))
         arrays = (self.list_terms, self.list_ptr, self.gaps, self.column_terms, self.bits)
-        bags.add_terms(asked.terms[span], asked.weights[span], *arrays, totals)
+        bags.add_terms(queries.terms[span], queries.weights[span], *arrays, totals)
         return totals * self.scales
 
     @staticmethod
     def build(rows: Sparse, folder: Path) -> None:
-        """Write a part. Weights do not count: a term of a bag is in it."""
+        """Write a segment; the weights of the rows are ignored."""
         counts = np.bincount(rows.terms, minlength=max(1, rows.dim))
         numbers, list_terms, column_terms = _divide(counts, len(rows), BAG_COLUMN)
-        list_ptr = bags.measure_lists(rows.indptr, rows.terms, numbers[0])
+        list_ptr = bags.measure_lists(rows.indptr, rows.terms, numbers.lists)
         gaps = create_array(folder, "gaps", np.uint8, (int(list_ptr[-1]),))
         bits = create_array(folder, "bits", np.uint64, (len(column_terms), -(-len(rows) // bags.WORD)))
         bags.fill_bags(rows.indptr, rows.terms, *numbers, list_ptr, gaps, bits)
@@ -272,53 +276,47 @@ class BagPart:
 
     @staticmethod
     def merge(parts: Sequence["BagPart"], keep: Sequence[Mask], folder: Path) -> None:
-        """Write the kept rows of all parts."""
+        """Write the kept rows of all segments."""
         BagPart.build(Sparse.concat([part.rows(mask) for part, mask in zip(parts, keep, strict=True)]), folder)
 
     @staticmethod
-    def open(folder: Path, weighing: Weighing = PLAIN) -> "BagPart":
-        """Map a part."""
+    def open(folder: Path, weighing: TermWeighting = PLAIN) -> "BagPart":
+        """Memory-map a segment."""
         names = ("lengths", "list_terms", "list_ptr", "gaps", "column_terms", "bits", "frequencies")
         lengths, *others = (open_array(folder, name) for name in names)
         return BagPart(int(open_array(folder, "dim")), bag_scales(lengths, weighing), lengths, *others)
 
 
 def _create_rows(folder: Path, dim: int, rows: int, postings: int, codes: Any) -> tuple[Any, Any, Any]:
-    """Files for the terms, codes and scales of so many rows."""
+    """Files for the terms, codes and scales of rows."""
     terms = create_array(folder, "terms", np.uint16 if dim <= SMALL_VOCABULARY else np.int32, (postings,))
     return terms, create_array(folder, "codes", codes, (postings,)), create_array(folder, "scales", np.float32, (rows,))
 
 
-def _save_lists(folder: Path, dim: int, indptr: Ints, terms: Terms, codes: Any, scales: Floats) -> None:
-    rows = (indptr, terms, codes, scales)
-    counts, most = lists.count_terms(*rows, max(1, dim))
-    numbers, list_terms, column_terms = _divide(counts, len(scales), WEIGHT_COLUMN)
-    list_ptr, shares = lists.count_shares(*rows, most, *numbers)
+def _save_lists(folder: Path, dim: int, rows: CodedRows) -> None:
+    """Build and write the lists and columns of rows whose terms, codes and scales are written already."""
+    counts, highest = lists.count_terms(rows, max(1, dim))
+    numbers, list_terms, column_terms = _divide(counts, len(rows.scales), WEIGHT_COLUMN)
+    list_ptr, shares = lists.count_shares(rows, highest, numbers)
     level_of, tops = lists.choose_levels(shares)
     list_rows = create_array(folder, "list_rows", np.uint16, (int(list_ptr[-1]),))
     list_shares = create_array(folder, "list_shares", np.uint8, list_rows.shape)
-    columns = create_array(folder, "columns", np.uint8, (len(column_terms) * -(-len(scales) // BLOCK) * BLOCK_BYTES,))
-    lists.fill_lists(*rows, most, *numbers, level_of, list_ptr, list_rows, list_shares, columns)
-    save_arrays(folder, dim=np.array(dim), indptr=indptr, list_terms=list_terms, list_most=most[list_terms], list_ptr=list_ptr)
-    save_arrays(folder, column_terms=column_terms, column_most=most[column_terms], column_tops=tops)
+    columns = create_array(folder, "columns", np.uint8, (len(column_terms) * -(-len(rows.scales) // BLOCK) * BLOCK_BYTES,))
+    lists.fill_lists(rows, highest, numbers, level_of, ListArrays(list_ptr, list_rows, list_shares, columns))
+    save_arrays(folder, dim=np.array(dim), indptr=rows.indptr)
+    save_arrays(folder, list_terms=list_terms, list_most=highest[list_terms], list_ptr=list_ptr)
+    save_arrays(folder, column_terms=column_terms, column_most=highest[column_terms], column_tops=tops)
     save_arrays(folder, frequencies=_frequencies(counts, list_terms, column_terms))
 
 
-def _divide(counts: Ints, rows: int, share: float) -> tuple[tuple[Ints, Ints], Terms, Terms]:
-    """The numbers of each term's list and column (-1 for none), and the terms that have one."""
-    dense = counts >= max(LEAST_ROWS, share * rows)
-    listed = (counts > 0) & ~dense
-    numbers = tuple(np.where(mask, np.cumsum(mask) - 1, -1) for mask in (listed, dense))
-    return (numbers[0], numbers[1]), np.flatnonzero(listed).astype(np.int32), np.flatnonzero(dense).astype(np.int32)
+def _divide(counts: Int64s, rows: int, share: float) -> tuple[TermNumbers, Int32s, Int32s]:
+    """Divide the terms into those with a list and those with a column: their numbers, and both sets of terms."""
+    frequent = counts >= max(LEAST_ROWS, share * rows)
+    rare = (counts > 0) & ~frequent
+    numbers = TermNumbers(*(np.where(mask, np.cumsum(mask) - 1, -1) for mask in (rare, frequent)))
+    return numbers, np.flatnonzero(rare).astype(np.int32), np.flatnonzero(frequent).astype(np.int32)
 
 
-def _frequencies(counts: Ints, list_terms: Terms, column_terms: Terms) -> NDArray[np.int32]:
-    """How many rows hold each term, in the order of `used`."""
+def _frequencies(counts: Int64s, list_terms: Int32s, column_terms: Int32s) -> Int32s:
+    """The document frequencies of the terms in the order of `used`."""
     return np.asarray(counts[np.concatenate([list_terms, column_terms])], np.int32)
-
-
-def _offsets(lengths: NDArray[np.integer[Any]]) -> Ints:
-    """Where each row starts, and where the last one ends."""
-    offsets = np.zeros(len(lengths) + 1, np.int64)
-    np.cumsum(lengths, out=offsets[1:])
-    return offsets

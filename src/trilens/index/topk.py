@@ -1,24 +1,22 @@
-"""`TopK`: the answer of every searcher."""
+"""`TopK`, the result of all searchers, and the heaps that collect it."""
 
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
 from trilens.errors import BadInput
+from trilens.kernels.array_types import Float32s, Int64s
 from trilens.kernels.topk import new_heaps, sort_heaps
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class TopK:
-    """`rows` and `scores` are (queries, k), best first, padded with -1 and -inf; ties go to the smaller row."""
+    """Rows and scores (queries, k), best first, padded with -1 and -inf; of equal scores the smaller row comes first."""
 
-    rows: NDArray[np.int64]
-    scores: NDArray[np.float32]
+    rows: Int64s
+    scores: Float32s
 
 
 class Heaps:
-    """Collects the best rows of a batch of queries while searchers offer them, segment after segment."""
+    """Top-k heaps of a batch of queries, filled segment by segment."""
 
     def __init__(self, queries: int, k: int) -> None:
         if k < 1:
@@ -26,6 +24,6 @@ class Heaps:
         self.scores, self.rows = new_heaps(queries, k)
 
     def sorted(self) -> TopK:
-        """The collected rows in order. The heaps are used up."""
+        """The collected rows, sorted in place: the heaps must not be used afterwards."""
         sort_heaps(self.scores, self.rows)
         return TopK(self.rows, self.scores)

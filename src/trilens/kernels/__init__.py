@@ -1,1 +1,1 @@
-"""Compiled loops: plain arrays in, plain arrays out, deterministic, no knowledge of who calls them."""
+"""Compiled loops over plain arrays: deterministic, and independent of the packages that call them."""

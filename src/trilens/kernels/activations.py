@@ -1,27 +1,22 @@
-"""Which weights of a text over a vocabulary are kept: the highest ones, its own words, or both."""
+"""Selection of the term weights of texts: the highest weight per term, the top weights of a row, or those of its own terms."""
 
 import numpy as np
-from numpy.typing import NDArray
 
+from trilens.kernels.array_types import Float32s, Int32s, Int64s, Mask
 from trilens.kernels.compile import kernel
 
-Floats = NDArray[np.float32]
-Offsets = NDArray[np.int64]
-Terms = NDArray[np.int32]
-
 ALL = -1
-"""As `top`: keep every weight above zero."""
+"""Value of `top` that keeps every weight above zero."""
 
 
 @kernel
 def highest_per_term(
-    ids: Terms, weights: Floats, begins: Offsets, ends: Offsets, shift: int, left_out: NDArray[np.bool_]
-) -> tuple[Offsets, Terms, Floats, Floats]:
-    """The distinct terms of each text, ascending, each with its highest weight; weights of zero are left out.
+    ids: Int32s, weights: Float32s, begins: Int64s, ends: Int64s, shift: int, left_out: Mask
+) -> tuple[Int64s, Int32s, Float32s, Float32s]:
+    """The distinct terms of each text, ascending, with their highest weights; weights of zero are dropped.
 
-    The tokens of text i are `begins[i]:ends[i]` of `ids`, with `weights` beside them. A term is an id less `shift`; ids below
-    that, and those that `left_out` (vocabulary,) marks, are no terms. Returns offsets, terms, weights, and how often each
-    term stands in its text.
+    Text i has the tokens `begins[i]:ends[i]` of `ids` and `weights`. A term is an id minus `shift`; ids below `shift` and those
+    that `left_out` (vocabulary,) marks are dropped. Returns offsets, terms, weights, and the count of each term in its text.
     """
     texts = len(begins)
     total = 0
@@ -29,44 +24,44 @@ def highest_per_term(
         total += ends[text] - begins[text]
     indptr = np.zeros(texts + 1, np.int64)
     terms, best, counts = np.empty(total, np.int32), np.empty(total, np.float32), np.empty(total, np.float32)
-    highest = np.zeros(len(left_out), np.float32)  # zero wherever the text has not been yet
-    met = np.zeros(len(left_out), np.float32)
+    highest = np.zeros(len(left_out), np.float32)  # zero for terms that the text did not contain so far
+    term_counts = np.zeros(len(left_out), np.float32)
     used = 0
     for text in range(texts):
         first = used
-        for at in range(begins[text], ends[text]):
-            term = ids[at]
-            if term < shift or left_out[term] or not weights[at] > 0:
+        for position in range(begins[text], ends[text]):
+            term = ids[position]
+            if term < shift or left_out[term] or not weights[position] > 0:
                 continue
             if highest[term] == 0:
                 terms[used] = term
                 used += 1
-            highest[term] = max(highest[term], weights[at])
-            met[term] += 1
+            highest[term] = max(highest[term], weights[position])
+            term_counts[term] += 1
         terms[first:used].sort()
-        for at in range(first, used):
-            best[at], counts[at] = highest[terms[at]], met[terms[at]]
-            highest[terms[at]] = met[terms[at]] = 0
-            terms[at] -= shift
+        for i in range(first, used):
+            best[i], counts[i] = highest[terms[i]], term_counts[terms[i]]
+            highest[terms[i]] = term_counts[terms[i]] = 0
+            terms[i] -= shift
         indptr[text + 1] = used
     return indptr, terms[:used].copy(), best[:used].copy(), counts[:used].copy()
 
 
 @kernel
-def threshold(bits: NDArray[np.int32], top: int, counts: NDArray[np.int32]) -> tuple[int, int]:
-    """The bits of the weight that is `top`-th from above, and how many weights of just that size are among the `top`.
+def threshold(bits: Int32s, top: int, counts: Int32s) -> tuple[int, int]:
+    """The bit pattern of the `top`-th highest weight, and how many weights equal to it are among the `top`.
 
-    Weights above zero are in the same order as their bits, so three passes that count 11, 10 and 10 bits of them find it
-    without sorting. `counts` (2048,) is room to work in. With fewer than `top` weights above zero, all of them are.
+    Positive floats are ordered like their bit patterns, so a radix select over 11, 10 and 10 bits finds it without sorting.
+    `counts` (2048,) is a buffer. Returns zeros if there are fewer than `top` positive weights.
     """
     prefix, wanted = 0, top
     for step in range(3):
         shift = 20 - 10 * step
         size = 2048 if step == 0 else 1024
         counts[:size] = 0
-        for at in range(len(bits)):
-            if bits[at] > 0 and (step == 0 or bits[at] >> (shift + 10) == prefix):
-                counts[(bits[at] >> shift) & (size - 1)] += 1
+        for i in range(len(bits)):
+            if bits[i] > 0 and (step == 0 or bits[i] >> (shift + 10) == prefix):
+                counts[(bits[i] >> shift) & (size - 1)] += 1
         digit = size - 1
         while digit >= 0 and counts[digit] < wanted:
             wanted -= counts[digit]
@@ -79,12 +74,12 @@ def threshold(bits: NDArray[np.int32], top: int, counts: NDArray[np.int32]) -> t
 
 @kernel
 def keep_weights(
-    rows: Floats, top: int, own_starts: Offsets, own_terms: Terms, with_own: bool
-) -> tuple[Offsets, Terms, Floats]:
-    """The `top` highest weights of each row (texts, dimensions), and with `with_own` those of its own terms as well.
+    rows: Float32s, top: int, own_starts: Int64s, own_terms: Int32s, with_own: bool
+) -> tuple[Int64s, Int32s, Float32s]:
+    """The `top` highest weights of each row (texts, dimensions) and, with `with_own`, the weights of its own terms.
 
-    Of equal weights the smaller terms are kept first; weights of zero or below never. The own terms of row i, ascending, are
-    `own_starts[i]:own_starts[i + 1]` of `own_terms`. Returns offsets, terms (ascending) and weights.
+    Of equal weights the smaller terms are kept first. Only positive weights are kept. Row i has the own terms
+    `own_starts[i]:own_starts[i + 1]` of `own_terms`, ascending. Returns offsets, terms (ascending) and weights.
     """
     texts, dim = rows.shape
     room = len(own_terms) + texts * (dim if top < 0 else min(top, dim))

@@ -1,30 +1,22 @@
-"""Bags: which rows hold a term, and nothing else, in as few bytes as can be read quickly.
+"""Inverted index of unweighted terms: compressed lists of rows, and bitmaps of frequent terms.
 
-A term that many rows hold has a *column* of bits, 64 rows in a word. Any other has a *list* of the gaps between its rows, 7
-bits in a byte, the lowest first; the top bit tells that more follow.
+A frequent term has a *column* of bits, 64 rows per word. Any other term has a *list* of the gaps between its rows, in
+variable-byte code: 7 bits per byte, the lowest first; the top bit marks that more bytes follow.
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
+from trilens.kernels.array_types import Float32s, Float64s, Int32s, Int64s, Mask, UInt8s, UInt64s
 from trilens.kernels.compile import inline_kernel, kernel
 from trilens.kernels.lanes import lowest_bit
 from trilens.kernels.topk import offer
 
 WORD = 64
 
-Ints = NDArray[np.int64]
-Terms = NDArray[np.int32]
-Bytes = NDArray[np.uint8]
-Words = NDArray[np.uint64]
-Floats = NDArray[np.float32]
-Totals = NDArray[np.float64]
-Mask = NDArray[np.bool_]
-
 
 @inline_kernel
 def gap_bytes(gap: int) -> int:
-    """How many bytes a gap takes."""
+    """The number of bytes of an encoded gap."""
     size = 1
     while gap > 127:
         gap >>= 7
@@ -33,64 +25,66 @@ def gap_bytes(gap: int) -> int:
 
 
 @kernel
-def measure_lists(indptr: Ints, terms: Terms, lists: Ints) -> Ints:
-    """Where the bytes of each list begin; `lists` numbers the terms, -1 for those without one."""
+def measure_lists(indptr: Int64s, terms: Int32s, lists: Int64s) -> Int64s:
+    """The byte offsets of all lists; `lists` is the list number of each term, -1 if it has none."""
     list_ptr = np.zeros(lists.max() + 2, np.int64)
     before = np.full(lists.max() + 1, -1, np.int64)
     for row in range(len(indptr) - 1):
-        for at in range(indptr[row], indptr[row + 1]):
-            place = lists[terms[at]]
-            if place >= 0:
-                list_ptr[place + 1] += gap_bytes(row - before[place])
-                before[place] = row
+        for position in range(indptr[row], indptr[row + 1]):
+            number = lists[terms[position]]
+            if number >= 0:
+                list_ptr[number + 1] += gap_bytes(row - before[number])
+                before[number] = row
     return np.cumsum(list_ptr)
 
 
 @kernel
-def fill_bags(indptr: Ints, terms: Terms, lists: Ints, columns: Ints, list_ptr: Ints, gaps: Bytes, bits: Words) -> None:
-    """Write the gaps of all lists, and the bits of all columns; `bits` (columns, words) is zero on entry."""
+def fill_bags(
+    indptr: Int64s, terms: Int32s, lists: Int64s, columns: Int64s, list_ptr: Int64s, gaps: UInt8s, bits: UInt64s
+) -> None:
+    """Write the gaps of all lists and the bits of all columns; `bits` (columns, words) is zero on entry."""
     cursor = list_ptr[:-1].copy()
     before = np.full(len(cursor), -1, np.int64)
     for row in range(len(indptr) - 1):
-        for at in range(indptr[row], indptr[row + 1]):
-            place = lists[terms[at]]
-            if place < 0:
-                bits[columns[terms[at]], row // WORD] |= np.uint64(1) << np.uint64(row % WORD)
+        for position in range(indptr[row], indptr[row + 1]):
+            number = lists[terms[position]]
+            if number < 0:
+                bits[columns[terms[position]], row // WORD] |= np.uint64(1) << np.uint64(row % WORD)
                 continue
-            gap = row - before[place]
-            before[place] = row
+            gap = row - before[number]
+            before[number] = row
             while gap > 127:
-                gaps[cursor[place]] = 128 | (gap & 127)
-                cursor[place] += 1
+                gaps[cursor[number]] = 128 | (gap & 127)
+                cursor[number] += 1
                 gap >>= 7
-            gaps[cursor[place]] = gap
-            cursor[place] += 1
+            gaps[cursor[number]] = gap
+            cursor[number] += 1
 
 
 @inline_kernel
-def next_row(row: int, gaps: Bytes, at: int) -> tuple[int, int]:
-    """The row after `row` in a list whose next gap is at `at`, and where the one after that is."""
-    byte = np.int64(gaps[at])  # int() of a byte would be unsigned to the compiler
+def next_row(row: int, gaps: UInt8s, position: int) -> tuple[int, int]:
+    """Decode the gap at `position`: returns the row after `row`, and the position of the next gap."""
+    byte = np.int64(gaps[position])  # int() of a byte would be unsigned
     gap, shift = byte & 127, 7
     while byte > 127:
-        at += 1
-        byte = np.int64(gaps[at])
+        position += 1
+        byte = np.int64(gaps[position])
         gap += (byte & 127) << shift
         shift += 7
-    return row + int(gap), at + 1
+    return row + int(gap), position + 1
 
 
 @kernel
-def add_list(first: int, last: int, gaps: Bytes, weight: float, totals: Totals) -> None:
+def add_list(first: int, last: int, gaps: UInt8s, weight: float, totals: Float64s) -> None:
     """Add a weight to the totals of the rows of a list."""
-    row, at = -1, first
-    while at < last:
-        row, at = next_row(row, gaps, at)
+    row, position = -1, first
+    while position < last:
+        row, position = next_row(row, gaps, position)
         totals[row] += weight
 
 
 @kernel
-def add_bits(words: Words, weight: float, totals: Totals) -> None:
+def add_bits(words: UInt64s, weight: float, totals: Float64s) -> None:
     """Add a weight to the totals of the rows of a column."""
     for i in range(len(words)):
         word = words[i]
@@ -101,20 +95,20 @@ def add_bits(words: Words, weight: float, totals: Totals) -> None:
 
 @kernel
 def add_terms(
-    terms: Terms,
-    weights: Floats,
-    list_terms: Terms,
-    list_ptr: Ints,
-    gaps: Bytes,
-    column_terms: Terms,
-    bits: Words,
-    totals: Totals,
+    terms: Int32s,
+    weights: Float32s,
+    list_terms: Int32s,
+    list_ptr: Int64s,
+    gaps: UInt8s,
+    column_terms: Int32s,
+    bits: UInt64s,
+    totals: Float64s,
 ) -> None:
-    """Add the weights of a query's terms, ascending, to the totals of the rows that hold them."""
+    """Add the weights of the query terms (ascending) to the totals of the rows that contain them."""
     for i in range(len(terms)):
-        place = np.searchsorted(list_terms, terms[i])
-        if place < len(list_terms) and list_terms[place] == terms[i]:
-            add_list(list_ptr[place], list_ptr[place + 1], gaps, np.float64(weights[i]), totals)
+        number = np.searchsorted(list_terms, terms[i])
+        if number < len(list_terms) and list_terms[number] == terms[i]:
+            add_list(list_ptr[number], list_ptr[number + 1], gaps, np.float64(weights[i]), totals)
             continue
         column = np.searchsorted(column_terms, terms[i])
         if column < len(column_terms) and column_terms[column] == terms[i]:
@@ -122,7 +116,7 @@ def add_terms(
 
 
 @kernel
-def offer_totals(totals: Totals, allowed: Mask, filtered: bool, first_row: int, scores: Floats, rows: Ints) -> None:
+def offer_totals(totals: Float64s, allowed: Mask, filtered: bool, first_row: int, scores: Float32s, rows: Int64s) -> None:
     """Offer the allowed rows whose total is above 0."""
     for row in range(len(totals)):
         score = np.float32(totals[row])
@@ -131,33 +125,20 @@ def offer_totals(totals: Totals, allowed: Mask, filtered: bool, first_row: int, 
 
 
 @kernel
-def count_bags(list_ptr: Ints, gaps: Bytes, bits: Words, counts: Ints) -> None:
-    """Add to each row's count the terms that it holds."""
-    for place in range(len(list_ptr) - 1):
-        row, at = -1, list_ptr[place]
-        while at < list_ptr[place + 1]:
-            row, at = next_row(row, gaps, at)
-            counts[row] += 1
-    for column in range(len(bits)):
-        for row in range(len(counts)):
-            counts[row] += np.int64(bits[column, row // WORD] >> np.uint64(row % WORD) & np.uint64(1))
-
-
-@kernel
 def unfold_bags(
-    list_terms: Terms, list_ptr: Ints, gaps: Bytes, column_terms: Terms, bits: Words, cursor: Ints, terms: Terms
+    list_terms: Int32s, list_ptr: Int64s, gaps: UInt8s, column_terms: Int32s, bits: UInt64s, cursor: Int64s, terms: Int32s
 ) -> None:
-    """Write the terms of each row, ascending, at its cursor, which moves on; a cursor of -1 leaves the row out."""
-    place, column = 0, 0
-    while place < len(list_terms) or column < len(column_terms):
-        if column == len(column_terms) or (place < len(list_terms) and list_terms[place] < column_terms[column]):
-            row, at = -1, list_ptr[place]
-            while at < list_ptr[place + 1]:
-                row, at = next_row(row, gaps, at)
+    """Write the terms of each row, ascending, at its cursor, which advances; rows with a cursor of -1 are skipped."""
+    number, column = 0, 0
+    while number < len(list_terms) or column < len(column_terms):
+        if column == len(column_terms) or (number < len(list_terms) and list_terms[number] < column_terms[column]):
+            row, position = -1, list_ptr[number]
+            while position < list_ptr[number + 1]:
+                row, position = next_row(row, gaps, position)
                 if cursor[row] >= 0:
-                    terms[cursor[row]] = list_terms[place]
+                    terms[cursor[row]] = list_terms[number]
                     cursor[row] += 1
-            place += 1
+            number += 1
         else:
             for row in range(len(cursor)):
                 if cursor[row] >= 0 and bits[column, row // WORD] >> np.uint64(row % WORD) & np.uint64(1):

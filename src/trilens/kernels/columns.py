@@ -1,8 +1,8 @@
-"""Columns: the weights of one term in all rows, four bits each, added to the sums of 64 rows at a time.
+"""Columns: the 4-bit weights of one term in all rows, added to the sums of 64 rows at a time.
 
-A weight is one of 16 levels, 0 where a row does not hold the term. Byte i of a block of 32 has the level of its row i in the
-lower bits and of its row 32 + i in the upper. Up to eight columns are added up in bytes before they go to the sums in 16 bits,
-so a query's share of each level is looked up in a table of bytes (as in "Cache locality is not enough", André et al. 2015).
+A weight is one of 16 levels, 0 if the row does not contain the term. Byte i of a block of 32 bytes has the level of row i in
+its low bits and of row 32 + i in its high bits. The contribution of each level is looked up in a table of bytes (as in "Cache
+locality is not enough", André et al. 2015). Up to eight columns are summed in bytes before they are added to the 16-bit sums.
 """
 
 from collections.abc import Callable
@@ -23,20 +23,20 @@ BLOCKS = ir.VectorType(BYTE, BLOCK_BYTES)
 
 
 def adder(together: int) -> Callable[..., None]:
-    """A function for kernels that adds so many columns at once:
+    """Make an intrinsic that adds `together` columns at once:
 
-    add(sums, at, columns, starts, tables, shift, blocks)
+    add(sums, first, columns, starts, tables, shift, blocks)
 
-    does sums[at + i] += (Σ_c tables[LEVELS c + level of row i in column c]) << shift, for the rows of so many blocks. Column c
-    begins at columns[starts[c]]; `columns` and `tables` are flat bytes, `sums` of 16 bits. The sum over the columns must fit
-    into a byte.
+    It computes sums[first + i] += (Σ_c tables[LEVELS c + level of row i in column c]) << shift for the rows of `blocks` blocks.
+    Column c starts at columns[starts[c]]. `columns` and `tables` are flat bytes, `sums` are uint16. The sum over the columns
+    must fit into a byte.
     """
 
-    def add(typing_context: Any, sums: Any, at: Any, columns: Any, starts: Any, tables: Any, shift: Any, blocks: Any) -> Any:
+    def add(typing_context: Any, sums: Any, first: Any, columns: Any, starts: Any, tables: Any, shift: Any, blocks: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             sums, first, columns, starts, tables, shift, blocks = arguments
-            places = context.make_array(signature.args[3])(context, builder, starts).data
-            begins = [builder.load(builder.gep(places, [LONG(c)])) for c in range(together)]
+            start_data = context.make_array(signature.args[3])(context, builder, starts).data
+            begins = [builder.load(builder.gep(start_data, [LONG(c)])) for c in range(together)]
             levels = [
                 builder.load(_element(context, builder, signature.args[4], tables, LONG(LEVELS * c), CODES), align=1)
                 for c in range(together)
@@ -54,10 +54,10 @@ def adder(together: int) -> Callable[..., None]:
             row = builder.add(first, builder.mul(block, LONG(BLOCK)))
             for piece in range(BLOCK // CHUNK):
                 total = _half(builder, (lower, upper)[piece * CHUNK // BLOCK_BYTES], piece * CHUNK % BLOCK_BYTES)
-                place = builder.add(row, LONG(piece * CHUNK))
-                target = _element(context, builder, signature.args[0], sums, place, SHORTS)
-                more = builder.shl(builder.zext(total, SHORTS), unit)
-                builder.store(builder.add(builder.load(target, align=2), more), target, align=2)
+                index = builder.add(row, LONG(piece * CHUNK))
+                target = _element(context, builder, signature.args[0], sums, index, SHORTS)
+                increase = builder.shl(builder.zext(total, SHORTS), unit)
+                builder.store(builder.add(builder.load(target, align=2), increase), target, align=2)
             close([])
             return context.get_dummy_value()
 
@@ -71,16 +71,16 @@ add_8_columns, add_4_columns, add_2_columns, add_1_columns = adder(8), adder(4),
 
 
 def _half(builder: Any, values: Any, start: int) -> Any:
-    """Sixteen neighbours of 32 bytes."""
+    """Sixteen consecutive bytes of 32."""
     return builder.shuffle_vector(values, values, ir.Constant(ir.VectorType(INT, CHUNK), list(range(start, start + CHUNK))))
 
 
 def _look_up_all(builder: Any, table: Any, index: Any) -> Any:
-    """table[index[i]] for 32 bytes, in one instruction where there is one."""
+    """table[index[i]] for 32 bytes, in one instruction if the processor has one."""
     both = ir.Constant(ir.VectorType(INT, BLOCK_BYTES), list(range(BLOCK_BYTES)))
     if _host_has("avx2"):
         twice = builder.shuffle_vector(table, table, both)
         kind = ir.FunctionType(BLOCKS, [BLOCKS, BLOCKS])
         return builder.call(builder.module.declare_intrinsic("llvm.x86.avx2.pshuf.b", fnty=kind), [twice, index])
-    found = [_look_up(builder, table, _half(builder, index, start)) for start in (0, CHUNK)]
-    return builder.shuffle_vector(*found, both)
+    halves = [_look_up(builder, table, _half(builder, index, start)) for start in (0, CHUNK)]
+    return builder.shuffle_vector(*halves, both)

@@ -1,15 +1,15 @@
-"""Rows by inner product, with scores that depend on nothing but the two vectors."""
+"""Inner products of dense vectors whose scores depend only on the two vectors."""
 
 import numpy as np
-from numpy.typing import NDArray
 
+from trilens.kernels.array_types import Float32s, Float64s, Int64s
 from trilens.kernels.compile import fast_kernel, kernel
-from trilens.kernels.topk import Floats, Rows, offer
+from trilens.kernels.topk import offer
 
 
 @kernel
-def inner_product(first: Floats, second: Floats) -> float:
-    """In one fixed order, so that equal vectors get equal scores: BLAS adds up the edges of a matrix differently."""
+def inner_product(first: Float32s, second: Float32s) -> float:
+    """The inner product in a fixed order of summation, so that equal vectors get equal scores; BLAS does not guarantee that."""
     total = 0.0
     for i in range(len(first)):
         total += np.float64(first[i]) * second[i]
@@ -17,8 +17,8 @@ def inner_product(first: Floats, second: Floats) -> float:
 
 
 @fast_kernel
-def rough_product(first: Floats, second: Floats) -> np.float32:
-    """In whatever order is fastest; off by at most dims * 2**-23 * |first| * |second|."""
+def rough_product(first: Float32s, second: Float32s) -> np.float32:
+    """The inner product in the fastest order of summation; its error is at most dims * 2**-23 * |first| * |second|."""
     total = np.float32(0)
     for i in range(len(first)):
         total += first[i] * second[i]
@@ -26,16 +26,16 @@ def rough_product(first: Floats, second: Floats) -> np.float32:
 
 
 @kernel
-def rough_products(queries: Floats, vectors: Floats, products: Floats) -> None:
-    """Write the product of every query with every vector (queries, vectors)."""
+def rough_products(queries: Float32s, vectors: Float32s, products: Float32s) -> None:
+    """Write the inner products of all queries with all vectors: (queries, vectors)."""
     for query in range(len(queries)):
         for i in range(len(vectors)):
             products[query, i] = rough_product(queries[query], vectors[i])
 
 
 @kernel
-def score_vectors(queries: Floats, vectors: Floats, rows: Rows, first_row: int, scores: Floats) -> None:
-    """Write the inner products of each query with those of its `rows` (queries, n) that lie in `vectors`."""
+def score_vectors(queries: Float32s, vectors: Float32s, rows: Int64s, first_row: int, scores: Float32s) -> None:
+    """Write the inner products of each query with those of its `rows` (queries, n) that are in `vectors`."""
     for query in range(len(rows)):
         for i in range(rows.shape[1]):
             row = rows[query, i] - first_row
@@ -44,29 +44,29 @@ def score_vectors(queries: Floats, vectors: Floats, rows: Rows, first_row: int, 
 
 
 @kernel
-def kth_highest(values: NDArray[np.float64], candidates: Rows, k: int) -> float:
-    """The k-th highest of the values whose candidate is not -1; -inf if there are not so many."""
+def kth_highest(values: Float64s, candidates: Int64s, k: int) -> float:
+    """The k-th highest of the values whose candidate is not -1; -inf if there are at most k values."""
     if len(values) <= k:
         return -np.inf
-    counted = np.where(candidates >= 0, values, -np.inf)
-    return float(np.partition(counted, len(counted) - k)[len(counted) - k])
+    valid = np.where(candidates >= 0, values, -np.inf)
+    return float(np.partition(valid, len(valid) - k)[len(valid) - k])
 
 
 @kernel
 def offer_vectors(
-    rough: Floats, queries: Floats, vectors: Floats, candidates: Rows, first_row: int, scores: Floats, rows: Rows
+    rough: Float32s, queries: Float32s, vectors: Float32s, candidates: Int64s, first_row: int, scores: Float32s, rows: Int64s
 ) -> None:
-    """Offer first_row + candidates[i] (-1 where there is none) for vector i, if its rough score (queries, n) may do.
+    """Offer the rows first_row + candidates[i] of the vectors whose rough scores (queries, n) can enter the heap.
 
-    A rough score is off by at most dims * 2**-23 * |query| * |vector|.
+    A candidate of -1 is skipped. The error of a rough score is at most dims * 2**-23 * |query| * |vector|.
     """
     lengths = np.empty(len(vectors), np.float32)
     for i in range(len(vectors)):
-        lengths[i] = 1.001 * np.sqrt(rough_product(vectors[i], vectors[i]))  # at least the length, rounded as it is
+        lengths[i] = 1.001 * np.sqrt(rough_product(vectors[i], vectors[i]))  # not below the length, despite rounding
     for query in range(len(queries)):
         margin = queries.shape[1] * 2.0**-23 * np.sqrt(inner_product(queries[query], queries[query]))
         threshold = -np.inf
-        if scores[query, 0] == -np.inf:  # before there is a k-th score, k rows here that score at least as much tell a bound
+        if scores[query, 0] == -np.inf:  # the heap is not full: the k-th highest lower bound of these rows is the threshold
             threshold = kth_highest(rough[query] - margin * lengths, candidates, scores.shape[1])
         for i in range(len(vectors)):
             highest = rough[query, i] + margin * lengths[i]

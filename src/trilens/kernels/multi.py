@@ -1,16 +1,14 @@
-"""Search over coded token vectors: centroids first, then the documents near them, then the tokens that can matter.
+"""Late-interaction search over quantised token vectors: score centroids, gather candidates, re-rank them, compute MaxSim.
 
-A query has m tokens. `scores` (centroids, m) holds their inner products with every centroid that was looked at (-inf: not yet),
-`score_bytes` (centroids, lanes) the same in 0…255, those not looked at with the score of their group's leader, in rows of 32
-bytes or a multiple, so that one instruction compares 32 query tokens. Everything up to `rerank` decides only who is looked at;
-`maxsim` gives the score.
+A query has m tokens. `CentroidScores` holds their inner products with the centroids. Everything up to `rerank` only selects
+candidates; `maxsim` computes the score.
 """
 
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from trilens.kernels.array_types import Float32s, Int16s, Int32s, Int64s, Mask, UInt8s, Unsigned
 from trilens.kernels.compile import fast_kernel, kernel
 from trilens.kernels.dense import rough_product
 from trilens.kernels.lanes import (
@@ -25,54 +23,81 @@ from trilens.kernels.lanes import (
     raise_to_products,
 )
 from trilens.kernels.prefetch import prefetch
-from trilens.kernels.topk import offer
-
-Floats = NDArray[np.float32]
-Ints = NDArray[np.int64]
-Rows = NDArray[np.int32]
-Bytes = NDArray[np.uint8]
-Centroids = NDArray[np.unsignedinteger[Any]]
-Mask = NDArray[np.bool_]
-Levels = NDArray[np.int8]
-Shorts = NDArray[np.int16]
+from trilens.kernels.residual import CodeTables, TokenCodes
 
 BINS = 1024
-AHEAD = 8  # tokens whose codes are being fetched while one is compared
+AHEAD = 8  # tokens whose codes are prefetched while one is compared
+
+
+class TokenQuery(NamedTuple):
+    """The token vectors of one query.
+
+    vectors  (m, dims) float vectors
+    steps    (m, dims) vectors times the quantisation steps, as integers
+    units    (m,) the value of 1 in `steps`
+    columns  (dims, lanes) transposed vectors, zero-padded to a multiple of WIDTH tokens
+    """
+
+    vectors: Float32s
+    steps: Int16s
+    units: Float32s
+    columns: Float32s
+
+
+class CentroidScores(NamedTuple):
+    """Inner products of the tokens of one query with the centroids.
+
+    scores         (centroids, m) inner products; -inf: not computed
+    score_bytes    (centroids, lanes) the same scaled to 0…255, with the score of the group leader where none was computed; rows
+                   are a multiple of 32 bytes, so that one instruction compares 32 query tokens
+    units          (m,) bytes per unit of similarity
+    probed         (m, probes) the best centroids of each query token, best first
+    probed_scores  (m, probes) their scores
+    """
+
+    scores: Float32s
+    score_bytes: UInt8s
+    units: Float32s
+    probed: Unsigned
+    probed_scores: Float32s
+
+
+class CentroidLists(NamedTuple):
+    """The inverted index of a segment: centroid c is the nearest of some token of `rows[ptr[c]:ptr[c + 1]]`."""
+
+    ptr: Int64s
+    rows: Int32s
 
 
 @kernel
-def best_groups(leader_scores: Floats, groups: Ints) -> None:
-    """The groups with the best leaders for one query token, as many as there is room for, best first."""
+def best_groups(leader_scores: Float32s, groups: Int64s) -> None:
+    """Fill `groups` with the groups whose leaders score highest for one query token, best first."""
     size = 0
     for g in range(len(leader_scores)):
         if size < len(groups) or leader_scores[g] > leader_scores[groups[size - 1]]:
-            at = min(size, len(groups) - 1)
-            while at > 0 and leader_scores[groups[at - 1]] < leader_scores[g]:
-                groups[at] = groups[at - 1]
-                at -= 1
-            groups[at] = g
+            rank = min(size, len(groups) - 1)
+            while rank > 0 and leader_scores[groups[rank - 1]] < leader_scores[g]:
+                groups[rank] = groups[rank - 1]
+                rank -= 1
+            groups[rank] = g
             size = min(size + 1, len(groups))
 
 
 @fast_kernel
 def score_centroids(
-    query: Floats,
-    leader_scores: Floats,
+    query: Float32s,
+    leader_scores: Float32s,
     reach: int,
-    group_ptr: Ints,
-    centroids: Floats,
-    probes: int,
-    scores: Floats,
-    score_bytes: Bytes,
-    units: Floats,
-    probed: Centroids,
-    probed_scores: Floats,
+    group_ptr: Int64s,
+    centroids: Float32s,
+    to: CentroidScores,
 ) -> None:
-    """Score the members of the `reach` best groups of each query token, and find its `probes` best centroids.
+    """Score the centroids of the `reach` best groups of each query token, and select its best centroids.
 
-    query (m, dims), leader_scores (m, groups). Fills `scores` (-inf on entry) and `score_bytes` (0 on entry), the bytes per
-    unit of similarity `units` (m,), and for each query token its best centroids with their scores (m, probes), best first.
+    query (m, dims), leader_scores (m, groups). Fills `to`, whose `scores` are -inf and whose `score_bytes` are 0 on entry.
     """
+    scores, score_bytes, units, probed, probed_scores = to.scores, to.score_bytes, to.units, to.probed, to.probed_scores
+    probes = probed.shape[1]
     groups = np.empty((len(query), reach), np.int64)
     lowest = np.empty(len(query), np.float32)
     for token in range(len(query)):
@@ -86,22 +111,22 @@ def score_centroids(
                 scores[c, token] = score
                 lowest[token] = min(lowest[token], score)
                 if size < probes or score > values[probes - 1]:
-                    at = min(size, probes - 1)
-                    while at > 0 and values[at - 1] < score:
-                        values[at], ids[at] = values[at - 1], ids[at - 1]
-                        at -= 1
-                    values[at], ids[at] = score, c
+                    rank = min(size, probes - 1)
+                    while rank > 0 and values[rank - 1] < score:
+                        values[rank], ids[rank] = values[rank - 1], ids[rank - 1]
+                        rank -= 1
+                    values[rank], ids[rank] = score, c
                     size = min(size + 1, probes)
-        for i in range(size, probes):  # fewer centroids than probes: the last one again, which changes nothing
+        for i in range(size, probes):  # fewer centroids than probes: repeat the last one, which has no effect
             values[i], ids[i] = values[size - 1], ids[size - 1]
         units[token] = np.float32(254) / max(values[0] - lowest[token], np.float32(1e-6))
-    row, flat = np.zeros(score_bytes.shape[1], np.uint8), score_bytes.reshape(-1)
+    row, flat_bytes = np.zeros(score_bytes.shape[1], np.uint8), score_bytes.reshape(-1)
     for g in range(len(group_ptr) - 1):
         for token in range(len(query)):
             row[token] = min(np.float32(254), (leader_scores[token, g] - lowest[token]) * units[token])
         for c in range(group_ptr[g], group_ptr[g + 1]):
             for block in range(0, len(row), LANES):
-                copy_to(flat, c * len(row) + block, row, block)
+                copy_to(flat_bytes, c * len(row) + block, row, block)
     for token in range(len(query)):
         for g in groups[token]:
             for c in range(group_ptr[g], group_ptr[g + 1]):
@@ -110,21 +135,21 @@ def score_centroids(
 
 @kernel
 def gather(
-    probed: Centroids,
-    probed_scores: Floats,
-    list_ptr: Ints,
-    list_rows: Rows,
+    scores: CentroidScores,
+    lists: CentroidLists,
     allowed: Mask,
     filtered: bool,
-    gains: Floats,
-    seen: Rows,
-    touched: Rows,
+    gains: Float32s,
+    last_token: Int32s,
+    touched: Int32s,
 ) -> int:
-    """Add up, for each row near the query, what its best probed centroid gives each query token over the last probed one.
+    """Sum, for each candidate row, the margin of its best probed centroid over the last probed one, over all query tokens.
 
-    Lists are read from the best centroid of a token to its last, so the first time that a row is met counts. `gains` and
-    `seen` (rows,) are 0 on entry. Returns how many rows were touched; they are listed in `touched`.
+    Lists are read from the best centroid of a token to its last, so only the first occurrence of a row counts. `gains` and
+    `last_token` (rows,) are 0 on entry. Returns the number of candidate rows, which are listed in `touched`.
     """
+    probed, probed_scores = scores.probed, scores.probed_scores
+    list_ptr, list_rows = lists.ptr, lists.rows
     count = 0
     for token in range(len(probed)):
         last = probed_scores[token, probed.shape[1] - 1]
@@ -132,22 +157,22 @@ def gather(
             gain = probed_scores[token, i] - last
             centroid = probed[token, i]
             if centroid >= len(list_ptr) - 1 or (i > 0 and centroid == probed[token, i - 1]):
-                continue  # a page younger than this part, or nothing more to probe
+                continue  # a codebook page newer than this segment, or a repeated centroid
             for row in list_rows[list_ptr[centroid] : list_ptr[centroid + 1]]:
-                if seen[row] != token + 1:
-                    if seen[row] == 0:
+                if last_token[row] != token + 1:
+                    if last_token[row] == 0:
                         if filtered and not allowed[row]:
                             continue
                         touched[count] = row
                         count += 1
-                    seen[row] = token + 1
+                    last_token[row] = token + 1
                     gains[row] += gain
     return count
 
 
 @kernel
-def keep_best(values: Floats, rows: Rows, count: int, keep: int) -> int:
-    """Move about `keep` of the first `count` rows, those with the highest values, to the front; returns how many."""
+def keep_best(values: Float32s, rows: Int32s, count: int, keep: int) -> int:
+    """Move about `keep` of the first `count` rows, those with the highest values, to the front; returns their number."""
     if count <= keep:
         return count
     highest = np.float32(0)
@@ -171,103 +196,93 @@ def keep_best(values: Floats, rows: Rows, count: int, keep: int) -> int:
 
 @fast_kernel
 def rerank(
-    rows: Rows,
-    query: Floats,
-    steps_query: Shorts,
-    query_units: Floats,
-    centroids: Floats,
-    scores: Floats,
-    score_bytes: Bytes,
-    margins: Bytes,
-    offsets: Ints,
-    nearest: Centroids,
-    codes: Bytes,
-    size_codes: Bytes,
-    stretch_codes: Bytes,
-    sizes: Floats,
-    stretches: Floats,
-    levels: Levels,
-    found: Floats,
+    rows: Int32s,
+    query: TokenQuery,
+    centroid_scores: CentroidScores,
+    margins: UInt8s,
+    offsets: Int64s,
+    codes: TokenCodes,
+    tables: CodeTables,
+    row_scores: Float32s,
 ) -> None:
-    """Scores of rows from those tokens only whose centroid is near the best one of the row, for some query token.
+    """Score rows by those of their tokens whose centroid is near the best centroid of the row for some query token.
 
-    `steps_query` (m, dims) times `query_units` (m,) is the query times the steps. With margins of 255 this is MaxSim, but for
-    rounding; otherwise it is a lower bound of it. A row without tokens gets -inf.
+    Row r has the tokens `offsets[r]:offsets[r + 1]`; one without tokens scores -inf. With margins of 255 the score is MaxSim up
+    to rounding; otherwise it is a lower bound of it.
     """
-    lanes, width = score_bytes.shape[1], codes.shape[1]
-    bits = 8 * width // query.shape[1]
-    flat, flat_codes, flat_query = score_bytes.reshape(-1), codes.reshape(-1), steps_query.reshape(-1)
+    vectors, query_units, centroids, levels = query.vectors, query.units, tables.centroids, tables.levels
+    sizes, stretches = tables.sizes, tables.stretches
+    scores, score_bytes = centroid_scores.scores, centroid_scores.score_bytes
+    nearest, size_codes, stretch_codes = codes.nearest, codes.sizes, codes.stretches
+    lanes, width, dims = score_bytes.shape[1], codes.residuals.shape[1], vectors.shape[1]
+    bits = 8 * width // dims
+    flat_bytes, flat_codes, flat_query = score_bytes.reshape(-1), codes.residuals.reshape(-1), query.steps.reshape(-1)
     highest = np.empty(lanes, np.uint8)
     best = np.empty(lanes, np.float32)
-    chosen = np.empty(1024, np.int64)
+    near_tokens = np.empty(1024, np.int64)
     for i in range(len(rows)):
         start, end = offsets[rows[i]], offsets[rows[i] + 1]
-        if end - start > len(chosen):
-            chosen = np.empty(2 * (end - start), np.int64)
+        if end - start > len(near_tokens):
+            near_tokens = np.empty(2 * (end - start), np.int64)
         highest[:] = 0
-        for at in range(start, end):
+        for position in range(start, end):
             for block in range(0, lanes, LANES):
-                raise_to(highest, block, flat, np.int64(nearest[at]) * lanes + block)
-        for token in range(len(query)):
+                raise_to(highest, block, flat_bytes, np.int64(nearest[position]) * lanes + block)
+        for token in range(len(vectors)):
             best[token] = -np.inf
-            below = np.int64(highest[token]) - np.int64(margins[token])  # int() of a byte would have no sign
+            below = np.int64(highest[token]) - np.int64(margins[token])  # int() of a byte would be unsigned
             highest[token] = max(below, np.int64(0))
-        highest[len(query) :] = 255
+        highest[len(vectors) :] = 255
         count = 0
-        for at in range(start, end):
+        for position in range(start, end):
             hit = np.uint64(0)
             for block in range(0, lanes, LANES):
-                hit |= at_least(flat, np.int64(nearest[at]) * lanes + block, highest, block)
-            chosen[count] = at
+                hit |= at_least(flat_bytes, np.int64(nearest[position]) * lanes + block, highest, block)
+            near_tokens[count] = position
             count += hit != 0
         for c in range(min(count, AHEAD)):
-            prefetch(flat_codes, chosen[c] * width)
+            prefetch(flat_codes, near_tokens[c] * width)
         for c in range(count):
             if c + AHEAD < count:
-                prefetch(flat_codes, chosen[c + AHEAD] * width)
-            at = chosen[c]
-            centroid = np.int64(nearest[at])
-            size, stretch = sizes[size_codes[at]], stretches[stretch_codes[at]]
+                prefetch(flat_codes, near_tokens[c + AHEAD] * width)
+            position = near_tokens[c]
+            centroid = np.int64(nearest[position])
+            size, stretch = sizes[size_codes[position]], stretches[stretch_codes[position]]
             for block in range(0, lanes, LANES):
-                hits = at_least(flat, centroid * lanes + block, highest, block)
+                hits = at_least(flat_bytes, centroid * lanes + block, highest, block)
                 while hits:
                     token = block + lowest_bit(hits)
                     hits &= hits - np.uint64(1)
                     if scores[centroid, token] == -np.inf:
-                        scores[centroid, token] = rough_product(query[token], centroids[centroid])
-                    product = code_product(flat_codes, at * width, width, bits, levels, flat_query, token * query.shape[1])
+                        scores[centroid, token] = rough_product(vectors[token], centroids[centroid])
+                    product = code_product(flat_codes, position * width, width, bits, levels, flat_query, token * dims)
                     similarity = stretch * (scores[centroid, token] + size * query_units[token] * np.float32(product))
                     best[token] = max(best[token], similarity)
         total = np.float32(0)
-        for token in range(len(query)):
+        for token in range(len(vectors)):
             total += best[token]
-        found[i] = total
+        row_scores[i] = total
 
 
 @fast_kernel
 def maxsim(
-    rows: Rows,
+    rows: Int32s,
+    columns: Float32s,
     tokens: int,
-    columns: Floats,
-    offsets: Ints,
-    nearest: Centroids,
-    codes: Bytes,
-    size_codes: Bytes,
-    stretch_codes: Bytes,
-    centroids: Floats,
-    steps: Floats,
-    sizes: Floats,
-    stretches: Floats,
-    levels: Levels,
-    found: Floats,
+    offsets: Int64s,
+    codes: TokenCodes,
+    tables: CodeTables,
+    row_scores: Float32s,
 ) -> None:
-    """MaxSim of rows over all their decoded tokens: the score of the multi lens; -inf for a row without tokens.
+    """Compute MaxSim of rows over all their decoded tokens, the score of the multi lens; -inf for a row without tokens.
 
-    `columns` (dims, lanes) is the query turned on its side and filled up to a multiple of WIDTH query tokens.
+    `columns` (dims, lanes) are those of `TokenQuery`; `tokens` is the number of query tokens.
     """
-    lanes, width = columns.shape[1], codes.shape[1]
+    centroids, steps, sizes, stretches, levels = tables.centroids, tables.steps, tables.sizes, tables.stretches, tables.levels
+    nearest, size_codes, stretch_codes = codes.nearest, codes.sizes, codes.stretches
+    lanes, width = columns.shape[1], codes.residuals.shape[1]
     bits = 8 * width // columns.shape[0]
-    flat, flat_codes = columns.reshape(-1), codes.reshape(-1)
+    flat_columns, flat_codes = columns.reshape(-1), codes.residuals.reshape(-1)
     best = np.empty(lanes, np.float32)
     dims = columns.shape[0]
     pair = np.empty(2 * dims, np.float32)
@@ -275,91 +290,15 @@ def maxsim(
         best[:] = -np.inf
         start, end = offsets[rows[i]], offsets[rows[i] + 1]
         for first in range(start, end, 2):
-            for second in range(2):  # of an odd number of tokens the last one counts twice, which changes nothing
-                at = min(first + second, end - 1)
-                stretch = stretches[stretch_codes[at]]
-                scale = stretch * sizes[size_codes[at]]
-                place = (flat_codes, at * width, width, bits, levels)
-                decode_codes(*place, centroids[nearest[at]], stretch, steps, scale, pair, second * dims)
+            for second in range(2):  # the last of an odd number of tokens is compared twice, which has no effect
+                position = min(first + second, end - 1)
+                stretch = stretches[stretch_codes[position]]
+                scale = stretch * sizes[size_codes[position]]
+                packed = (flat_codes, position * width, width, bits, levels)
+                decode_codes(*packed, centroids[nearest[position]], stretch, steps, scale, pair, second * dims)
             for block in range(0, lanes, WIDTH):
-                raise_to_products(best, block, pair, flat, block, lanes)
+                raise_to_products(best, block, pair, flat_columns, block, lanes)
         total = np.float32(0)
         for token in range(tokens):
             total += best[token]
-        found[i] = total
-
-
-@fast_kernel
-def gather_tokens(
-    token: int,
-    steps_query: Shorts,
-    query_unit: np.float32,
-    probed: Centroids,
-    probed_scores: Floats,
-    list_ptr: Ints,
-    list_rows: Rows,
-    offsets: Ints,
-    nearest: Centroids,
-    codes: Bytes,
-    size_codes: Bytes,
-    stretch_codes: Bytes,
-    sizes: Floats,
-    stretches: Floats,
-    levels: Levels,
-    allowed: Mask,
-    filtered: bool,
-    best: Floats,
-    seen: Mask,
-    met: Rows,
-    heap_scores: Floats,
-    heap_rows: Ints,
-) -> int:
-    """The similarities of one query token with the tokens of its probed centroids; see `rerank` for `steps_query`.
-
-    Fills `best` (rows,) with the highest similarity of each row met, sets `seen` (rows,) for them and lists them in `met`;
-    returns how many. `seen` is False on entry. Every similarity is also offered to a heap, which may have no room at all.
-    """
-    count = 0
-    width, dims = codes.shape[1], steps_query.shape[1]
-    bits = 8 * width // dims
-    flat_codes, flat_query = codes.reshape(-1), steps_query.reshape(-1)
-    for i in range(len(probed)):
-        centroid = probed[i]
-        if centroid >= len(list_ptr) - 1 or (i > 0 and centroid == probed[i - 1]):
-            continue
-        for row in list_rows[list_ptr[centroid] : list_ptr[centroid + 1]]:
-            if filtered and not allowed[row]:
-                continue
-            if not seen[row]:
-                seen[row] = True
-                best[row] = -np.inf
-                met[count] = row
-                count += 1
-            for at in range(offsets[row], offsets[row + 1]):
-                if nearest[at] == centroid:
-                    product = code_product(flat_codes, at * width, width, bits, levels, flat_query, token * dims)
-                    rest = sizes[size_codes[at]] * query_unit * np.float32(product)
-                    similarity = stretches[stretch_codes[at]] * (probed_scores[i] + rest)
-                    best[row] = max(best[row], similarity)
-                    if len(heap_scores):
-                        offer(heap_scores, heap_rows, similarity, at)
-    return count
-
-
-@kernel
-def add_gains(
-    best: Floats, seen: Mask, met: Rows, count: int, imputed: float, gains: Floats, joined: Mask, touched: Rows, total: int
-) -> int:
-    """Add what the rows met by one query token have over the imputed value to their gains; `seen` becomes False again.
-
-    Rows join the touched ones once. Returns how many there are.
-    """
-    for i in range(count):
-        row = met[i]
-        if not joined[row]:
-            joined[row] = True
-            touched[total] = row
-            total += 1
-        gains[row] += max(best[row] - imputed, 0)
-        seen[row] = False
-    return total
+        row_scores[i] = total

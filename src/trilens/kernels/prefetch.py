@@ -1,4 +1,4 @@
-"""Ask the processor to fetch memory that will be needed soon, while it works on something else."""
+"""Software prefetch: load memory into the cache before it is needed."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ READ, KEEP, DATA = 0, 3, 1  # arguments of llvm.prefetch
 
 @intrinsic  # type: ignore[untyped-decorator]
 def prefetch(typing_context: Any, array: Any, index: Any) -> Any:
-    """Start fetching `array[index]`. It changes nothing but the time that reading it takes."""
+    """Start loading the cache line of `array[index]`."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         values = context.make_array(signature.args[0])(context, builder, arguments[0])

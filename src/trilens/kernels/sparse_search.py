@@ -1,37 +1,46 @@
-"""Top-k by inner product over lists and columns: bound every row cheaply, and score the few that can matter.
+"""Top-k by inner product over lists and columns: bound all rows cheaply, then score the most promising ones exactly.
 
-The query's terms add up what each row can score at most (kernels/sparse_bounds.py). Then rows are scored term by term from the
-rows themselves, the most promising first, until no bound is left above the k-th score. So the answer is exact, and a score
-never depends on how its row was found. An approximate search reads only the heaviest terms of the query, and scores a fixed
-number of rows.
+The query terms give an upper bound on the score of each row (kernels/sparse_bounds.py). Rows are then scored from their own
+terms, highest bounds first, until no bound exceeds the k-th score. The result is exact, and a score does not depend on how
+its row was found. An approximate search reads only the heaviest query terms and scores a fixed number of rows.
 """
 
-import numpy as np
-from numpy.typing import NDArray
+from typing import NamedTuple
 
+import numpy as np
+
+from trilens.kernels.array_types import Float32s, Int32s, Int64s, Mask, UInt16s
 from trilens.kernels.columns import BLOCK
 from trilens.kernels.compile import kernel
 from trilens.kernels.prefetch import prefetch
+from trilens.kernels.row_filter import RowFilter
 from trilens.kernels.sparse import fetch_row, score_row
-from trilens.kernels.sparse_bounds import MOST_TERMS, ROOM, Arrays, add_bounds, find_terms, heaviest, work_of
+from trilens.kernels.sparse_bounds import MOST_TERMS, ROOM, SparseArrays, add_bounds, find_terms, heaviest, work_of
 from trilens.kernels.topk import offer
 
-GROUP = 32  # rows of which the highest bound is kept
-FEW = 32  # values that are kept in order while all are looked at
-AHEAD = 3  # rows that are being fetched while one is scored
-SLACK = 1 - 1e-6  # sums of floats are rounded: never let that hide a winner
+GROUP = 32  # rows that share one highest bound
+FEW = 32  # up to this n, the n highest values are kept sorted during one scan
+AHEAD = 3  # rows that are prefetched while one is scored
+SLACK = 1 - 1e-6  # rounding errors of float sums must not exclude a row
 
-Ints = NDArray[np.int64]
-Terms = NDArray[np.int32]
-Floats = NDArray[np.float32]
-Sums = NDArray[np.uint16]
-Rows = NDArray[np.int32]
-Mask = NDArray[np.bool_]
+
+class SearchBudget(NamedTuple):
+    """How many query terms an approximate search reads, and how many rows it scores; no terms: exact search."""
+
+    terms: int
+    candidates: int
+
+
+class BoundBuffers(NamedTuple):
+    """Buffers that all queries of a batch share: the bound of each row, and a list of rows."""
+
+    sums: UInt16s
+    rows: Int32s
 
 
 @kernel
-def highest_sums(sums: Sums) -> Sums:
-    """The highest sum of each group: group g has the rows g, g + groups, g + 2 groups …, GROUP of them."""
+def highest_sums(sums: UInt16s) -> UInt16s:
+    """The highest sum of each group of GROUP rows; group g has the rows g, g + groups, g + 2 groups …"""
     groups = len(sums) // GROUP
     best = sums[:groups].copy()
     for i in range(1, GROUP):
@@ -42,7 +51,7 @@ def highest_sums(sums: Sums) -> Sums:
 
 
 @kernel
-def nth_highest(values: Sums, n: int) -> int:
+def nth_highest(values: UInt16s, n: int) -> int:
     """The n-th highest value; 0 if there are fewer."""
     if n > len(values):
         return 0
@@ -51,17 +60,17 @@ def nth_highest(values: Sums, n: int) -> int:
     best = np.zeros(n, np.uint16)  # ascending
     for value in values:
         if value > best[0]:
-            at = 1
-            while at < n and best[at] < value:
-                best[at - 1] = best[at]
-                at += 1
-            best[at - 1] = value
+            rank = 1
+            while rank < n and best[rank] < value:
+                best[rank - 1] = best[rank]
+                rank += 1
+            best[rank - 1] = value
     return int(best[0])
 
 
 @kernel
-def take_rows(sums: Sums, best: Sums, low: int, high: int, rows: Rows) -> int:
-    """Put the rows whose sum is at least `low` and below `high` into `rows`; returns how many."""
+def take_rows(sums: UInt16s, best: UInt16s, low: int, high: int, rows: Int32s) -> int:
+    """Put the rows with low <= sum < high into `rows`; returns their number. `best` are the highest sums of the groups."""
     size = 0
     for group in range(len(best)):
         if best[group] >= low:
@@ -72,8 +81,8 @@ def take_rows(sums: Sums, best: Sums, low: int, high: int, rows: Rows) -> int:
 
 
 @kernel
-def keep_highest(rows: Rows, size: int, n: int, sums: Sums) -> int:
-    """Keep the n rows with the highest sums, of equal ones the first; returns how many are left."""
+def keep_highest(rows: Int32s, size: int, n: int, sums: UInt16s) -> int:
+    """Keep the n rows with the highest sums, the first of equal ones; returns the number of rows kept."""
     if size <= n:
         return size
     values = np.empty(size, np.uint16)
@@ -94,11 +103,18 @@ def keep_highest(rows: Rows, size: int, n: int, sums: Sums) -> int:
 
 @kernel
 def offer_taken(
-    rows: Rows, sums: Sums, unit: float, query: Floats, part: Arrays, first_row: int, scores: Floats, heap: Ints
+    rows: Int32s,
+    sums: UInt16s,
+    unit: float,
+    query: Float32s,
+    segment: SparseArrays,
+    first_row: int,
+    heap_scores: Float32s,
+    heap_rows: Int64s,
 ) -> None:
-    """Score the taken rows whose bound is not below what the heap asks for, and offer them."""
-    indptr, terms, codes, scales = part.indptr, part.terms, part.codes, part.scales
-    for i in range(-2 * AHEAD, len(rows)):  # first where a row lies is fetched, then the row, then it is scored
+    """Score those rows whose bound reaches the lowest score of the heap, and offer them."""
+    indptr, terms, codes, scales = segment.indptr, segment.terms, segment.codes, segment.scales
+    for i in range(-2 * AHEAD, len(rows)):  # prefetch the offsets of a row, then its terms, then score it
         if i + 2 * AHEAD < len(rows):
             prefetch(indptr, rows[i + 2 * AHEAD])
             prefetch(scales, rows[i + 2 * AHEAD])
@@ -106,107 +122,107 @@ def offer_taken(
             fetch_row(rows[i + AHEAD], indptr, terms, codes)
         if i < 0:
             continue
-        # Said so that it holds for a heap that is not full (-inf), and for a unit of 0, which means that sums are no bounds.
-        if not sums[rows[i]] < scores[0] * unit * SLACK:
+        # The negation also accepts a heap that is not full (-inf), and a unit of 0, with which sums are no bounds.
+        if not sums[rows[i]] < heap_scores[0] * unit * SLACK:
             score = score_row(rows[i], query, indptr, terms, codes, scales)
             if score > 0:
-                offer(scores, heap, score, first_row + rows[i])
+                offer(heap_scores, heap_rows, score, first_row + rows[i])
 
 
 @kernel
 def offer_allowed(
-    allowed: Mask, filtered: bool, query: Floats, part: Arrays, first_row: int, scores: Floats, heap: Ints
+    row_filter: RowFilter,
+    query: Float32s,
+    segment: SparseArrays,
+    first_row: int,
+    heap_scores: Float32s,
+    heap_rows: Int64s,
 ) -> None:
-    """Score every allowed row."""
-    indptr, terms, codes, scales = part.indptr, part.terms, part.codes, part.scales
+    """Score and offer all allowed rows."""
+    indptr, terms, codes, scales = segment.indptr, segment.terms, segment.codes, segment.scales
+    allowed, filtered = row_filter.allowed, row_filter.active
     for row in range(len(scales)):
         if not filtered or allowed[row]:
             score = score_row(row, query, indptr, terms, codes, scales)
             if score > 0:
-                offer(scores, heap, score, first_row + row)
+                offer(heap_scores, heap_rows, score, first_row + row)
 
 
 @kernel
 def search_one(
-    terms: Terms,
-    weights: Floats,
-    read: int,
-    candidates: int,
-    places: Terms,
-    part: Arrays,
-    allowed: Mask,
-    filtered: bool,
+    terms: Int32s,
+    weights: Float32s,
+    budget: SearchBudget,
+    places: Int32s,
+    segment: SparseArrays,
+    row_filter: RowFilter,
     count: int,
     first_row: int,
-    query: Floats,
-    sums: Sums,
-    rows: Rows,
-    scores: Floats,
-    heap: Ints,
+    query: Float32s,
+    buffers: BoundBuffers,
+    heap_scores: Float32s,
+    heap_rows: Int64s,
 ) -> bool:
-    """Offer rows to the heap of one query; False if an approximate search met too few of them. See `search`."""
-    n = len(terms)
-    lists, columns = np.empty(n, np.int64), np.empty(n, np.int64)
-    list_gains, gains = np.empty(n, np.float64), np.empty(n, np.float64)
-    found_lists, found_columns = find_terms(
-        terms, weights, heaviest(weights, read), places, part, lists, list_gains, columns, gains
-    )
-    lists, list_gains = lists[:found_lists], list_gains[:found_lists]
-    columns, gains = columns[:found_columns], gains[:found_columns]
-    work = work_of(lists, columns, len(sums), part)
+    """Offer rows to the heap of one query; False if an approximate search found too few. `count` rows are allowed."""
+    sums, rows, approximate = buffers.sums, buffers.rows, budget.terms > 0
+    lists = find_terms(terms, weights, heaviest(weights, budget.terms), places, segment)
+    work = work_of(lists, len(sums), segment)
     if work == 0:
-        return read == 0
-    if found_lists + found_columns > MOST_TERMS or count * (len(part.terms) // len(part.scales)) < work:
-        offer_allowed(allowed, filtered, query, part, first_row, scores, heap)
+        return not approximate
+    many = len(lists.lists) + len(lists.columns) > MOST_TERMS
+    if many or count * (len(segment.terms) // len(segment.scales)) < work:
+        offer_allowed(row_filter, query, segment, first_row, heap_scores, heap_rows)
         return True
-    unit = add_bounds(lists, list_gains, columns, gains, part, sums)
-    if filtered:
+    unit = add_bounds(lists, segment, sums)
+    if row_filter.active:
+        allowed = row_filter.allowed
         for row in range(len(allowed)):
             sums[row] *= allowed[row]
     best = highest_sums(sums)
-    wanted = candidates if read else len(scores)
+    wanted = budget.candidates if approximate else len(heap_scores)
     low = max(1, nth_highest(best if 2 * wanted < len(best) else sums, wanted))
     size = take_rows(sums, best, low, ROOM + 1, rows)
-    if read:
+    if approximate:
         size = keep_highest(rows, size, wanted, sums)
-        if size < min(wanted, len(scores)):
+        if size < min(wanted, len(heap_scores)):
             return False
-        offer_taken(rows[:size], sums, 0.0, query, part, first_row, scores, heap)
+        offer_taken(rows[:size], sums, 0.0, query, segment, first_row, heap_scores, heap_rows)
         return True
-    offer_taken(rows[:size], sums, unit, query, part, first_row, scores, heap)
-    limit = max(1, int(max(scores[0], np.float32(0)) * unit * SLACK))
+    offer_taken(rows[:size], sums, unit, query, segment, first_row, heap_scores, heap_rows)
+    limit = max(1, int(max(heap_scores[0], np.float32(0)) * unit * SLACK))
     if limit < low:
         size = take_rows(sums, best, limit, low, rows)
-        offer_taken(rows[:size], sums, unit, query, part, first_row, scores, heap)
+        offer_taken(rows[:size], sums, unit, query, segment, first_row, heap_scores, heap_rows)
     return True
 
 
 @kernel
 def search(
-    query_ptr: Ints,
-    query_terms: Terms,
-    query_weights: Floats,
+    query_ptr: Int64s,
+    query_terms: Int32s,
+    query_weights: Float32s,
     read: int,
     candidates: int,
-    places: Terms,
-    part: Arrays,
+    places: Int32s,
+    segment: SparseArrays,
     allowed: Mask,
     filtered: bool,
     first_row: int,
-    query: Floats,
-    heap_scores: Floats,
-    heap_rows: Ints,
+    query: Float32s,
+    heap_scores: Float32s,
+    heap_rows: Int64s,
 ) -> None:
     """Offer the rows of one segment to the heaps of a batch of queries.
 
-    Query q has the terms and weights query_ptr[q]:query_ptr[q + 1]. `read` is the number of its terms that an
-    approximate search reads before it scores `candidates` rows; 0 for an exact one. `places` tells where each term of the
-    vocabulary is. `allowed` is per row, and counts only if `filtered`. Rows are offered as first_row + row. `query`, a weight
-    per term of the vocabulary, is zero on entry and on return.
+    Query q has the terms and weights query_ptr[q]:query_ptr[q + 1]. `read` and `candidates` are those of `SearchBudget`.
+    `places` gives the place of each term of the vocabulary. `allowed` is per row, and used only if `filtered`. Rows are
+    offered as first_row + row. `query` is a buffer for a dense query, zero on entry and on return.
+
+    Apart from the segment, arguments are plain: named tuples take longer to dispatch.
     """
-    count = len(part.indptr) - 1
-    sums = np.empty((count + BLOCK - 1) // BLOCK * BLOCK, np.uint16)
-    rows = np.empty(len(sums) + 1, np.int32)
+    count = len(segment.indptr) - 1
+    row_filter, size = RowFilter(allowed, filtered), (count + BLOCK - 1) // BLOCK * BLOCK
+    buffers = BoundBuffers(np.empty(size, np.uint16), np.empty(size + 1, np.int32))
     if filtered:
         count = allowed.sum()
     for q in range(len(query_ptr) - 1):
@@ -215,25 +231,10 @@ def search(
             continue
         for i in range(len(terms)):
             query[terms[i]] = weights[i]
-        fewer = read if read < len(terms) else 0
-        for thorough in (fewer, 0):
-            if search_one(
-                terms,
-                weights,
-                thorough,
-                candidates,
-                places,
-                part,
-                allowed,
-                filtered,
-                count,
-                first_row,
-                query,
-                sums,
-                rows,
-                heap_scores[q],
-                heap_rows[q],
-            ):
+        for terms_read in (read if read < len(terms) else 0, 0):  # an exact search if the approximate one finds too few
+            budget = SearchBudget(terms_read, candidates)
+            scores, rows = heap_scores[q], heap_rows[q]
+            if search_one(terms, weights, budget, places, segment, row_filter, count, first_row, query, buffers, scores, rows):
                 break
         for i in range(len(terms)):
             query[terms[i]] = 0

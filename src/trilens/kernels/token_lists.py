@@ -1,49 +1,42 @@
-"""What is made of the tokens of documents before they are searched: pools of like tokens, and the rows near each centroid."""
-
-from typing import Any
+"""Index-time processing of document tokens: inverted lists of centroids, and pooling of similar tokens."""
 
 import numpy as np
-from numpy.typing import NDArray
 
+from trilens.kernels.array_types import Float32s, Int32s, Int64s, Unsigned
 from trilens.kernels.compile import kernel
 from trilens.kernels.dense import rough_product
 
-Floats = NDArray[np.float32]
-Ints = NDArray[np.int64]
-Rows = NDArray[np.int32]
-Centroids = NDArray[np.unsignedinteger[Any]]
-
 
 @kernel
-def count_lists(offsets: Ints, nearest: Centroids, centroids: int) -> Ints:
-    """Where the list of each centroid begins, if it names every row once that has a token near it."""
+def count_lists(offsets: Int64s, nearest: Unsigned, centroids: int) -> Int64s:
+    """The list offsets of all centroids; a list contains each row once whose tokens include one of the centroid."""
     list_ptr = np.zeros(centroids + 1, np.int64)
     last = np.full(centroids, -1, np.int64)
     for row in range(len(offsets) - 1):
-        for at in range(offsets[row], offsets[row + 1]):
-            if last[nearest[at]] != row:
-                last[nearest[at]] = row
-                list_ptr[nearest[at] + 1] += 1
+        for token in range(offsets[row], offsets[row + 1]):
+            if last[nearest[token]] != row:
+                last[nearest[token]] = row
+                list_ptr[nearest[token] + 1] += 1
     return np.cumsum(list_ptr)
 
 
 @kernel
-def fill_lists(offsets: Ints, nearest: Centroids, list_ptr: Ints, list_rows: Rows) -> None:
-    """Write the lists that `count_lists` counted."""
+def fill_lists(offsets: Int64s, nearest: Unsigned, list_ptr: Int64s, list_rows: Int32s) -> None:
+    """Write the rows of the lists that `count_lists` measured."""
     cursor = list_ptr[:-1].copy()
     for row in range(len(offsets) - 1):
-        for at in range(offsets[row], offsets[row + 1]):
-            centroid = nearest[at]
+        for token in range(offsets[row], offsets[row + 1]):
+            centroid = nearest[token]
             if cursor[centroid] == list_ptr[centroid] or list_rows[cursor[centroid] - 1] != row:
                 list_rows[cursor[centroid]] = row
                 cursor[centroid] += 1
 
 
 @kernel
-def pool_tokens(offsets: Ints, vectors: Floats, factor: int) -> tuple[Ints, Floats, Ints]:
-    """Merge the most similar tokens of each text until one in `factor` is left (at least one per text).
+def pool_tokens(offsets: Int64s, vectors: Float32s, factor: int) -> tuple[Int64s, Float32s, Int64s]:
+    """Merge the most similar tokens of each text by cosine until one in `factor` is left (at least one per text).
 
-    Two tokens become their sum; similarity is the cosine. Returns offsets, vectors and which token each first was.
+    Merged vectors are summed, and finally divided by their number. Returns offsets, vectors, and the first token of each pool.
     """
     kept_offsets = np.zeros(len(offsets), np.int64)
     pooled, first = vectors.copy(), np.arange(len(vectors))
@@ -74,7 +67,7 @@ def pool_tokens(offsets: Ints, vectors: Floats, factor: int) -> tuple[Ints, Floa
             lengths[b] = np.sqrt(rough_product(group[b], group[b])) + np.float32(1e-12)
             size -= 1
             group[a], weight[a], names[a], lengths[a] = group[size], weight[size], names[size], lengths[size]
-            for j in range(size):  # the last one moved into the place of the one that is gone
+            for j in range(size):  # the last token replaced the merged one
                 if j != a:
                     similar[max(a, j), min(a, j)] = similar[size, j]
             for j in range(size):
@@ -82,7 +75,6 @@ def pool_tokens(offsets: Ints, vectors: Floats, factor: int) -> tuple[Ints, Floa
                     similar[max(b, j), min(b, j)] = rough_product(group[b], group[j]) / (lengths[b] * lengths[j])
         order = np.argsort(names[:size])
         for i in order:
-            # as long as the tokens were on average: 1 where they had length 1
             pooled[to] = group[i] / weight[i]
             first[to] = names[i]
             to += 1

@@ -1,26 +1,23 @@
-"""The k best rows of each query, kept in a heap whose root is the worst of them.
+"""Top-k heaps: the k best rows of each query, with the worst of them at the root.
 
-Order everywhere: a higher score first, and of equal scores the smaller row. A heap is a row of `scores` and `rows`
-of fixed length k, padded with -inf and -1 while fewer than k rows were seen.
+Rows are ordered by descending score, and equal scores by ascending row. A heap is one line of `scores` and `rows` (queries, k),
+padded with -inf and -1 until k rows were offered.
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
+from trilens.kernels.array_types import Float32s, Int64s, Mask
 from trilens.kernels.compile import kernel
 
-Floats = NDArray[np.float32]
-Rows = NDArray[np.int64]
 
-
-def new_heaps(queries: int, k: int) -> tuple[Floats, Rows]:
+def new_heaps(queries: int, k: int) -> tuple[Float32s, Int64s]:
     """Empty heaps: scores and rows, both (queries, k)."""
     return np.full((queries, k), -np.inf, np.float32), np.full((queries, k), -1, np.int64)
 
 
 @kernel
 def worse(score: float, row: int, other_score: float, other_row: int) -> bool:
-    """Whether the first comes after the second in the final order; padding (row -1) comes after everything."""
+    """Whether the first row ranks below the second; padding (row -1) ranks below everything."""
     if score != other_score:
         return score < other_score
     if row < 0 or other_row < 0:
@@ -29,8 +26,8 @@ def worse(score: float, row: int, other_score: float, other_row: int) -> bool:
 
 
 @kernel
-def sift_down(scores: Floats, rows: Rows, start: int, end: int) -> None:
-    """Restore the heap below `start`, looking only at the first `end` entries."""
+def sift_down(scores: Float32s, rows: Int64s, start: int, end: int) -> None:
+    """Restore the heap property below `start` among the first `end` entries."""
     score, row = scores[start], rows[start]
     parent = start
     while True:
@@ -47,16 +44,16 @@ def sift_down(scores: Floats, rows: Rows, start: int, end: int) -> None:
 
 
 @kernel
-def offer(scores: Floats, rows: Rows, score: float, row: int) -> None:
-    """Put a row into the heap if it beats the worst one there."""
+def offer(scores: Float32s, rows: Int64s, score: float, row: int) -> None:
+    """Put a row into the heap if it ranks above the worst row there."""
     if len(scores) and worse(scores[0], rows[0], score, row):
         scores[0], rows[0] = score, row
         sift_down(scores, rows, 0, len(scores))
 
 
 @kernel
-def sort_heaps(scores: Floats, rows: Rows) -> None:
-    """Turn each heap into a list, best first, in place."""
+def sort_heaps(scores: Float32s, rows: Int64s) -> None:
+    """Sort each heap in place, best first."""
     for query in range(scores.shape[0]):
         heap_scores, heap_rows = scores[query], rows[query]
         for end in range(scores.shape[1] - 1, 0, -1):
@@ -66,8 +63,8 @@ def sort_heaps(scores: Floats, rows: Rows) -> None:
 
 
 @kernel
-def offer_block(block: Floats, first_row: int, allowed: NDArray[np.bool_], filtered: bool, scores: Floats, rows: Rows) -> None:
-    """Offer the scores (queries, n) of the rows first_row … first_row + n; `allowed` (n,) counts only if `filtered`."""
+def offer_block(block: Float32s, first_row: int, allowed: Mask, filtered: bool, scores: Float32s, rows: Int64s) -> None:
+    """Offer n consecutive rows from first_row with scores `block` (queries, n); `allowed` (n,) is used only if `filtered`."""
     for query in range(block.shape[0]):
         heap_scores, heap_rows = scores[query], rows[query]
         for i in range(block.shape[1]):
@@ -78,8 +75,8 @@ def offer_block(block: Floats, first_row: int, allowed: NDArray[np.bool_], filte
 
 
 @kernel
-def offer_rows(block: Floats, candidates: Rows, scores: Floats, rows: Rows) -> None:
-    """Offer the scores (queries, n) of scattered rows: `candidates` (queries, n), -1 where there is none."""
+def offer_rows(block: Float32s, candidates: Int64s, scores: Float32s, rows: Int64s) -> None:
+    """Offer the rows `candidates` (queries, n) with the scores `block` (queries, n); -1 is no row."""
     for query in range(block.shape[0]):
         for i in range(block.shape[1]):
             if candidates[query, i] >= 0:
@@ -87,31 +84,31 @@ def offer_rows(block: Floats, candidates: Rows, scores: Floats, rows: Rows) -> N
 
 
 @kernel
-def first_of_each(keys: Rows, rows: Rows, most: int) -> Rows:
-    """In each line of `keys` (queries, n) the places of the first `most` different ones, -1 where there are fewer.
+def first_of_each(keys: Int64s, rows: Int64s, most: int) -> Int64s:
+    """The positions of the first `most` distinct keys in each line of `keys` (queries, n); -1 where there are fewer.
 
-    Places whose row is -1 do not count.
+    Positions whose row is -1 are skipped.
     """
     count = min(most, keys.shape[1])
-    places = np.full((len(keys), count), -1, np.int64)
+    positions = np.full((len(keys), count), -1, np.int64)
     size = 4
     while size < 2 * count:
         size *= 2
-    seen = np.empty(size, np.int64)  # open addressing
+    slots = np.empty(size, np.int64)  # hash table with open addressing
     for query in range(len(keys)):
-        seen[:] = -1
-        found = 0
+        slots[:] = -1
+        distinct = 0
         for i in range(keys.shape[1]):
-            if found == count:
+            if distinct == count:
                 break
             if rows[query, i] < 0:
                 continue
             key = keys[query, i]
             slot = (key * np.int64(0x9E3779B1) >> 12) & (size - 1)
-            while seen[slot] >= 0 and seen[slot] != key:
+            while slots[slot] >= 0 and slots[slot] != key:
                 slot = (slot + 1) & (size - 1)
-            if seen[slot] < 0:
-                seen[slot] = key
-                places[query, found] = i
-                found += 1
-    return places
+            if slots[slot] < 0:
+                slots[slot] = key
+                positions[query, distinct] = i
+                distinct += 1
+    return positions

@@ -1,20 +1,17 @@
-"""Sorted words in one byte array: looking words up and merging two vocabularies.
+"""Lookup and merging of vocabularies: sorted distinct words in one byte array.
 
-Word i is `letters[offsets[i]:offsets[i + 1]]`, in UTF-8; words ascend by their bytes and differ.
+Word i is `letters[offsets[i]:offsets[i + 1]]` in UTF-8; words ascend by their bytes.
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
+from trilens.kernels.array_types import Int64s, UInt8s
 from trilens.kernels.compile import kernel
-
-Letters = NDArray[np.uint8]
-Ints = NDArray[np.int64]
 
 
 @kernel
-def compare(letters: Letters, start: int, end: int, others: Letters, other_start: int, other_end: int) -> int:
-    """-1, 0 or 1 as the first word comes before, equals, or comes after the second."""
+def compare(letters: UInt8s, start: int, end: int, others: UInt8s, other_start: int, other_end: int) -> int:
+    """-1, 0 or 1 if the first word sorts before, equals, or sorts after the second."""
     shorter = min(end - start, other_end - other_start)
     for i in range(shorter):
         first, second = letters[start + i], others[other_start + i]
@@ -26,29 +23,31 @@ def compare(letters: Letters, start: int, end: int, others: Letters, other_start
 
 
 @kernel
-def find_words(letters: Letters, offsets: Ints, wanted: Letters, wanted_offsets: Ints) -> Ints:
-    """Index of each wanted word, -1 where the vocabulary does not have it."""
-    found = np.full(len(wanted_offsets) - 1, -1, np.int64)
-    for i in range(len(found)):
+def find_words(letters: UInt8s, offsets: Int64s, wanted: UInt8s, wanted_offsets: Int64s) -> Int64s:
+    """The index of each wanted word; -1 if the vocabulary does not contain it."""
+    indices = np.full(len(wanted_offsets) - 1, -1, np.int64)
+    for i in range(len(indices)):
         low, high = 0, len(offsets) - 1
         while low < high:
             middle = (low + high) // 2
             order = compare(letters, offsets[middle], offsets[middle + 1], wanted, wanted_offsets[i], wanted_offsets[i + 1])
             if order == 0:
-                found[i] = middle
+                indices[i] = middle
                 break
             if order < 0:
                 low = middle + 1
             else:
                 high = middle
-    return found
+    return indices
 
 
 @kernel
-def merge_words(letters: Letters, offsets: Ints, others: Letters, other_offsets: Ints) -> tuple[Letters, Ints, Ints, Ints]:
-    """The union of two vocabularies, and the index in it of each word of the first and of the second."""
+def merge_words(
+    letters: UInt8s, offsets: Int64s, others: UInt8s, other_offsets: Int64s
+) -> tuple[UInt8s, Int64s, Int64s, Int64s]:
+    """The union of two vocabularies, and the index in it of each word of both."""
     n, m = len(offsets) - 1, len(other_offsets) - 1
-    places, other_places = np.empty(n, np.int64), np.empty(m, np.int64)
+    indices, other_indices = np.empty(n, np.int64), np.empty(m, np.int64)
     merged = np.empty(len(letters) + len(others), np.uint8)
     merged_offsets = np.zeros(n + m + 1, np.int64)
     i, j, count, size = 0, 0, 0, 0
@@ -60,18 +59,18 @@ def merge_words(letters: Letters, offsets: Ints, others: Letters, other_offsets:
         else:
             order = compare(letters, offsets[i], offsets[i + 1], others, other_offsets[j], other_offsets[j + 1])
         if order <= 0:
-            for at in range(offsets[i], offsets[i + 1]):
-                merged[size] = letters[at]
+            for position in range(offsets[i], offsets[i + 1]):
+                merged[size] = letters[position]
                 size += 1
-            places[i] = count
+            indices[i] = count
             i += 1
         else:
-            for at in range(other_offsets[j], other_offsets[j + 1]):
-                merged[size] = others[at]
+            for position in range(other_offsets[j], other_offsets[j + 1]):
+                merged[size] = others[position]
                 size += 1
         if order >= 0:
-            other_places[j] = count
+            other_indices[j] = count
             j += 1
         count += 1
         merged_offsets[count] = size
-    return merged[:size].copy(), merged_offsets[: count + 1].copy(), places, other_places
+    return merged[:size].copy(), merged_offsets[: count + 1].copy(), indices, other_indices

@@ -1,4 +1,4 @@
-"""What encoders make and indexes search: `Dense`, `Sparse`, `Multi`, as a few arrays each."""
+"""The representations that encoders produce and indexes search: `Dense`, `Sparse` and `Multi`."""
 
 from trilens.represent.dense import Dense
 from trilens.represent.multi import Multi

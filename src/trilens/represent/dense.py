@@ -5,17 +5,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trilens.errors import BadInput
+from trilens.kernels.array_types import Float32s, Integers
 from trilens.represent.arrays import open_array, save_arrays
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Dense:
-    """`vectors` is (texts, dimensions)."""
+    """Vectors of texts: (texts, dimensions)."""
 
-    vectors: NDArray[np.float32]
+    vectors: Float32s
 
     def __post_init__(self) -> None:
         if self.vectors.ndim != 2 or self.vectors.dtype != np.float32:
@@ -29,13 +29,13 @@ class Dense:
         """Dimensions of each vector."""
         return int(self.vectors.shape[1])
 
-    def take(self, rows: NDArray[np.integer]) -> "Dense":
+    def take(self, rows: Integers) -> "Dense":
         """The texts at `rows`, in that order."""
         return Dense(self.vectors[rows])
 
     @staticmethod
     def concat(parts: Sequence["Dense"]) -> "Dense":
-        """All texts of `parts`, one part after the other."""
+        """The texts of all parts, in order."""
         return Dense(np.concatenate([part.vectors for part in parts]))
 
     def save(self, folder: Path) -> None:
@@ -44,5 +44,5 @@ class Dense:
 
     @staticmethod
     def open(folder: Path) -> "Dense":
-        """Map what `save` wrote."""
+        """Memory-map what `save` wrote."""
         return Dense(open_array(folder, "vectors"))

@@ -5,20 +5,20 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trilens.errors import BadInput
+from trilens.kernels.array_types import Float32s, Float64s, Int32s, Int64s, Integers
 from trilens.represent.arrays import open_array, save_arrays
 from trilens.represent.ragged import concat_offsets, take_ragged
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Multi:
-    """Text i has the rows `offsets[i]:offsets[i + 1]` of `vectors` (tokens, dimensions), made by the token ids `tokens`."""
+    """Text i has the rows `offsets[i]:offsets[i + 1]` of `vectors` (tokens, dimensions) and of the token ids `tokens`."""
 
-    offsets: NDArray[np.int64]
-    vectors: NDArray[np.float32]
-    tokens: NDArray[np.int32]
+    offsets: Int64s
+    vectors: Float32s
+    tokens: Int32s
 
     def __post_init__(self) -> None:
         if self.vectors.ndim != 2 or len(self.tokens) != len(self.vectors) or self.offsets[-1] != len(self.vectors):
@@ -35,19 +35,19 @@ class Multi:
         """Dimensions of each token vector."""
         return int(self.vectors.shape[1])
 
-    def sizes(self) -> NDArray[np.float64]:
-        """The lengths of each text's vectors, summed: how many they are if all have length 1, else what they count for."""
+    def sizes(self) -> Float64s:
+        """The summed vector lengths of each text: the number of its tokens if all vectors have length 1."""
         owners = np.repeat(np.arange(len(self)), np.diff(self.offsets))
         return np.asarray(np.bincount(owners, np.linalg.norm(self.vectors, axis=1), minlength=len(self)), np.float64)
 
-    def take(self, rows: NDArray[np.integer]) -> "Multi":
+    def take(self, rows: Integers) -> "Multi":
         """The texts at `rows`, in that order."""
-        offsets, picked = take_ragged(self.offsets, rows)
-        return Multi(offsets, self.vectors[picked], self.tokens[picked])
+        offsets, positions = take_ragged(self.offsets, rows)
+        return Multi(offsets, self.vectors[positions], self.tokens[positions])
 
     @staticmethod
     def concat(parts: Sequence["Multi"]) -> "Multi":
-        """All texts of `parts`, one part after the other."""
+        """The texts of all parts, in order."""
         return Multi(
             concat_offsets([part.offsets for part in parts]),
             np.concatenate([part.vectors for part in parts]),
@@ -60,5 +60,5 @@ class Multi:
 
     @staticmethod
     def open(folder: Path) -> "Multi":
-        """Map what `save` wrote."""
+        """Memory-map what `save` wrote."""
         return Multi(*(open_array(folder, name) for name in ("offsets", "vectors", "tokens")))

@@ -1,24 +1,24 @@
-"""`Sparse`: weighted terms per text, as compressed rows."""
+"""`Sparse`: weighted terms per text, in compressed sparse row format."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trilens.errors import BadInput
+from trilens.kernels.array_types import Float32s, Int32s, Int64s, Integers
 from trilens.represent.arrays import open_array, save_arrays
 from trilens.represent.ragged import concat_offsets, take_ragged
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Sparse:
-    """Text i has the terms `terms[indptr[i]:indptr[i + 1]]`, each once, ascending, with the `weights` beside them."""
+    """Text i has the terms and weights `indptr[i]:indptr[i + 1]`; its terms are distinct and ascend."""
 
-    indptr: NDArray[np.int64]
-    terms: NDArray[np.int32]
-    weights: NDArray[np.float32]
+    indptr: Int64s
+    terms: Int32s
+    weights: Float32s
     dim: int
 
     def __post_init__(self) -> None:
@@ -31,14 +31,14 @@ class Sparse:
     def __len__(self) -> int:
         return len(self.indptr) - 1
 
-    def take(self, rows: NDArray[np.integer]) -> "Sparse":
+    def take(self, rows: Integers) -> "Sparse":
         """The texts at `rows`, in that order."""
-        indptr, picked = take_ragged(self.indptr, rows)
-        return Sparse(indptr, self.terms[picked], self.weights[picked], self.dim)
+        indptr, positions = take_ragged(self.indptr, rows)
+        return Sparse(indptr, self.terms[positions], self.weights[positions], self.dim)
 
     @staticmethod
     def concat(parts: Sequence["Sparse"]) -> "Sparse":
-        """All texts of `parts`, one part after the other; all must share one vocabulary."""
+        """The texts of all parts, in order; all parts must have the same vocabulary."""
         dims = {part.dim for part in parts}
         if len(dims) != 1:
             raise BadInput(f"cannot join sparse texts over vocabularies of {sorted(dims)} terms; expected one size")
@@ -55,11 +55,11 @@ class Sparse:
 
     @staticmethod
     def open(folder: Path) -> "Sparse":
-        """Map what `save` wrote."""
+        """Memory-map what `save` wrote."""
         indptr, terms, weights = (open_array(folder, name) for name in ("indptr", "terms", "weights"))
         return Sparse(indptr, terms, weights, int(open_array(folder, "dim")))
 
 
-def saturated(counts: NDArray[np.float32], repeats: float) -> NDArray[np.float32]:
-    """What terms that stand so often in a text count for: 1 if once, more if repeated, and always less than 1 + `repeats`."""
+def saturated(counts: Float32s, repeats: float) -> Float32s:
+    """Saturated term counts: 1 for a count of 1, growing with the count towards 1 + `repeats`."""
     return np.asarray(counts * (1 + repeats) / (counts + repeats), np.float32)

@@ -1,1 +1,1 @@
-"""From queries to hits: through one lens, or several and their fusion."""
+"""Search: options, candidates, fusion, re-ranking and query expansion, from queries to hits."""

@@ -1,17 +1,21 @@
-"""`Hit`: a document that answers a query, with the passage that does so best and the score of every lens."""
+"""`Hit`: a document that answers a query, with its best passage and the score of every lens; and its JSON form."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Annotated, Any
+
+from pydantic import PlainSerializer, TypeAdapter
+from typing_extensions import TypedDict
 
 from trilens.text.document import Document
 
 
 @dataclass(frozen=True, slots=True)
 class LensScore:
-    """What one lens says of a document: its score, and its rank among all documents (1 is best).
+    """The score and rank (1 is best) of a document through one lens.
 
-    `rank` is None where the lens did not return the document, but another did. `contribution` is what the lens gave to the
-    score of the hit: the contributions of all lenses add up to it.
+    `rank` is None if the lens did not return the document, but another did. `contribution` is the part of the hit's score
+    that comes from this lens: the contributions of all lenses add up to it.
     """
 
     score: float
@@ -21,7 +25,7 @@ class LensScore:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """`start` and `end` cut the best passage out of the document's text."""
+    """A document and its best passage, which is `start:end` of the document's text."""
 
     doc_id: str
     rank: int
@@ -35,3 +39,41 @@ class Hit:
     def passage(self) -> str:
         """The best passage; the whole text of a document that was not split."""
         return self.document.text[self.start : self.end]
+
+
+class PassageSpan(TypedDict):
+    """The best passage as characters of the document's text."""
+
+    start: int
+    end: int
+
+
+class HitJson(TypedDict):
+    """A hit as the command line and the HTTP service write it; `text` is the best passage."""
+
+    doc_id: str
+    rank: int
+    score: float
+    by_lens: Mapping[str, LensScore]
+    title: str
+    text: str
+    passage: PassageSpan
+    metadata: Mapping[str, Any]
+
+
+def _to_json(hit: Hit) -> HitJson:
+    return {
+        "doc_id": hit.doc_id,
+        "rank": hit.rank,
+        "score": hit.score,
+        "by_lens": hit.by_lens,
+        "title": hit.document.title,
+        "text": hit.passage,
+        "passage": {"start": hit.start, "end": hit.end},
+        "metadata": hit.document.metadata,
+    }
+
+
+SerializedHit = Annotated[Hit, PlainSerializer(_to_json)]
+HITS = TypeAdapter(list[SerializedHit])
+"""Serialises hits."""

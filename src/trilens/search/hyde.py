@@ -1,25 +1,26 @@
-"""HyDE (Gao et al. 2022): a language model writes a passage that would answer the query, and the search is for that.
+"""HyDE (Gao et al. 2022): a language model writes a hypothetical passage that answers the query, which is searched for as well.
 
-The passage comes from any address that speaks OpenAI's chat completions. The dense lens is asked with the mean of what it makes
-of the query and of the passage; other lenses are asked as before. The key comes from the environment alone.
+Any address with OpenAI's chat completions API can write it. The dense lens searches the mean of the query's and the
+passage's vector; other lenses search the original query. The API key comes from the environment only.
 """
 
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from functools import lru_cache
 from http.client import HTTPException
-from typing import Any
+from typing import Annotated, Any
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
-import numpy as np
+from pydantic import Field, field_validator
 
 from trilens.encode.encoder import Encoded
-from trilens.errors import BadInput, ServiceFailed
-from trilens.represent import Dense
-from trilens.store.lenses import Lenses
+from trilens.errors import ServiceFailed
+from trilens.frozen import Frozen
+from trilens.lenses.registry import lenses_with
+from trilens.store.lens_set import LensSet
 
 KEY_NAMES = ("TRILENS_HYDE_KEY", "OPENAI_API_KEY")
 ENDPOINT = "/chat/completions"
@@ -27,40 +28,44 @@ MOST_BYTES = 1 << 20
 PROMPT = "Write a short passage, of about a hundred words, that answers this search query. Answer with the passage alone.\n\n"
 
 
-@dataclass(frozen=True, slots=True)
-class Hyde:
-    """Who writes the passages. `url` is the address up to `/v1`, or the whole one."""
+class Hyde(Frozen):
+    """The language model that writes the passages. `url` is its address up to `/v1`, or in full."""
 
     url: str
     model: str = "default"
-    timeout: float = 30.0
+    timeout: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 30.0
     prompt: str = PROMPT
 
-    def __post_init__(self) -> None:
-        parts = urlsplit(self.url)
+    @field_validator("url")
+    @classmethod
+    def _address_without_secrets(cls, url: str) -> str:
+        parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise BadInput(f"HyDE address is {self.url!r}; expected one such as http://localhost:8080/v1")
+            raise ValueError(f"is {url!r}; expected an address such as http://localhost:8080/v1")
         if parts.username or parts.password:
-            raise BadInput(f"the HyDE address holds a name or password; put the key into {KEY_NAMES[0]} in the environment")
-        if not self.timeout > 0:
-            raise BadInput(f"HyDE timeout is {self.timeout}; expected seconds, more than 0")
+            raise ValueError(f"contains a name or password; put the key into {KEY_NAMES[0]} in the environment")
+        return url
 
     @property
     def address(self) -> str:
-        """The whole address."""
+        """The address in full."""
         base = self.url.rstrip("/")
         return base if base.endswith(ENDPOINT) else base + ENDPOINT
 
 
 class _NoRedirect(HTTPRedirectHandler):
-    """A redirect could lead the key elsewhere."""
+    """Follows no redirect, which could send the API key elsewhere."""
 
     def redirect_request(self, *_: Any) -> None:
-        """Never."""
+        """Refuse."""
 
 
+@lru_cache(maxsize=256)
 def imagine(hyde: Hyde, query: str) -> str:
-    """A passage that could answer the query."""
+    """A passage, written by the language model, that answers the query.
+
+    It is cached, so that an explanation is about the passage that was searched for.
+    """
     body = {
         "model": hyde.model,
         "messages": [{"role": "user", "content": hyde.prompt + query}],
@@ -79,7 +84,7 @@ def imagine(hyde: Hyde, query: str) -> str:
         raise ServiceFailed(f"{hyde.address} answered {error.code} {error.reason}; expected a chat completion{hint}") from error
     except (URLError, HTTPException, OSError) as error:
         reason = getattr(error, "reason", None) or error
-        raise ServiceFailed(f"{hyde.address} cannot be asked ({reason}); check the address, or leave HyDE out") from error
+        raise ServiceFailed(f"{hyde.address} cannot be reached ({reason}); check the address, or leave HyDE out") from error
     return _read(hyde, content)
 
 
@@ -95,16 +100,14 @@ def _read(hyde: Hyde, content: bytes) -> str:
 
 
 def expand_with_passages(
-    lenses: Lenses, encoded: Mapping[str, Encoded], queries: Sequence[str], names: Sequence[str], hyde: Hyde
+    lenses: LensSet, encoded: Mapping[str, Encoded], queries: Sequence[str], hyde: Hyde
 ) -> tuple[dict[str, Encoded], dict[str, list[dict[str, Any]]]]:
-    """The queries as the dense lens sees them with their passages, and what was added to each."""
-    if "dense" not in names:
-        raise BadInput(f"the lenses searched are {', '.join(names)}; HyDE is for lens dense: search it as well")
+    """The queries mixed with one generated passage each, for every lens that supports it, and what was added to each."""
     passages = [imagine(hyde, query) for query in queries]
-    asked, written = encoded["dense"].dense, lenses["dense"].encoder.encode_docs(passages).dense
-    assert asked is not None and written is not None
-    mean = (asked.vectors + written.vectors) / 2
-    lengths = np.maximum(np.linalg.norm(mean, axis=1, keepdims=True), 1e-12)
-    vectors = Dense(np.ascontiguousarray(mean / lengths, np.float32))
-    told = [{"method": "hyde", "model": hyde.model, "passage": passage} for passage in passages]
-    return {**encoded, "dense": replace(encoded["dense"], dense=vectors)}, {"dense": told}
+    infos = [{"method": "hyde", "model": hyde.model, "passage": passage} for passage in passages]
+    mixed = {
+        name: lenses[name].mix_passages(encoded[name], lenses[name].encoder.encode_docs(passages))
+        for name in lenses_with("hyde")
+        if name in encoded
+    }
+    return {**encoded, **mixed}, dict.fromkeys(mixed, infos)

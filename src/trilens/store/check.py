@@ -1,4 +1,4 @@
-"""Verify a collection: every byte of every file, and that no document is lost or half there."""
+"""Verification of a collection: checksums of all files, and that every document is indexed completely."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from trilens.errors import CollectionDamaged
 from trilens.store.catalog import Catalog, has_moved_on, text_hash
 from trilens.store.folders import FOLDER, checksum, is_ours
 from trilens.store.schema import FILE_NAME, FolderRecord, SegmentRecord
-from trilens.store.segment import Rows
+from trilens.store.segment import PassageRows
 from trilens.text.passages import split_passages
 
 BytesDone = Callable[[int], None]
@@ -21,8 +21,8 @@ NO_MORE: tuple[int, list[Span]] = (1 << 63, [])
 
 
 @dataclass(slots=True)
-class Report:
-    """What was looked at, and what is wrong with it: one line per problem."""
+class CheckReport:
+    """Result of a verification: counts, and one line per problem."""
 
     documents: int = 0
     files: int = 0
@@ -30,10 +30,10 @@ class Report:
     problems: list[str] = field(default_factory=list)
 
 
-def check_collection(root: Path, report_bytes: BytesDone = lambda count: None) -> Report:
+def check_collection(root: Path, report_bytes: BytesDone = lambda count: None) -> CheckReport:
     """Read the whole collection and compare it with its catalog.
 
-    A merge may remove files while they are being read. What looks like damage then is none: there is a newer commit.
+    A concurrent merge can remove files during the check, so problems count only if there is no newer commit.
     """
     for _ in range(TRIES):
         commit, report = _check_commit(root, report_bytes)
@@ -42,9 +42,9 @@ def check_collection(root: Path, report_bytes: BytesDone = lambda count: None) -
     return report
 
 
-def _check_commit(root: Path, report_bytes: BytesDone) -> tuple[int, Report]:
-    """The number of the last commit, and what is wrong with it."""
-    commit, report = -1, Report()
+def _check_commit(root: Path, report_bytes: BytesDone) -> tuple[int, CheckReport]:
+    """The number of the last commit, and the report on it."""
+    commit, report = -1, CheckReport()
     catalog = Catalog.open(root)
     try:
         catalog.begin()
@@ -57,8 +57,9 @@ def _check_commit(root: Path, report_bytes: BytesDone) -> tuple[int, Report]:
         for record in folders:
             _check_files(root / FOLDER / record.id, record, report, report_bytes)
         for folder_id in sorted(catalog.folders() - {record.id for record in folders}):
-            report.problems.append(f"{root / FILE_NAME} does not say what {root / FOLDER / folder_id} is")
-        _check_strangers(root, folders, report)
+            folder = root / FOLDER / folder_id
+            report.problems.append(f"{root / FILE_NAME} lists {folder} as neither a segment nor a shared part")
+        _check_foreign_files(root, folders, report)
         if not report.problems:
             _check_documents(root, catalog, segments, report)
     except (FileNotFoundError, CollectionDamaged) as error:
@@ -68,7 +69,7 @@ def _check_commit(root: Path, report_bytes: BytesDone) -> tuple[int, Report]:
     return commit, report
 
 
-def _check_files(folder: Path, record: FolderRecord, report: Report, report_bytes: BytesDone) -> None:
+def _check_files(folder: Path, record: FolderRecord, report: CheckReport, report_bytes: BytesDone) -> None:
     for file in record.files:
         path = folder / file.path
         if not path.is_file():
@@ -84,47 +85,47 @@ def _check_files(folder: Path, record: FolderRecord, report: Report, report_byte
         report_bytes(size)
 
 
-def _check_strangers(root: Path, records: Sequence[FolderRecord], report: Report) -> None:
-    """Files that trilens did not write. Folders of a dead writer are no damage: the next writer sweeps them."""
+def _check_foreign_files(root: Path, records: Sequence[FolderRecord], report: CheckReport) -> None:
+    """Report files that trilens did not write. Folders left by a killed writer are no damage: the next writer removes them."""
     known = {record.id for record in records}
-    strangers = [path for path in (root / FOLDER).glob("*") if path.name not in known and not is_ours(path.name)]
+    foreign = [path for path in (root / FOLDER).glob("*") if path.name not in known and not is_ours(path.name)]
     for record in records:
         folder = root / FOLDER / record.id
         expected = {folder / file.path for file in record.files}
-        strangers += [path for path in folder.rglob("*") if path.is_file() and path not in expected]
-    report.problems += [f"{path} does not belong to the collection; move it away" for path in sorted(strangers)]
+        foreign += [path for path in folder.rglob("*") if path.is_file() and path not in expected]
+    report.problems += [f"{path} does not belong to the collection; move it away" for path in sorted(foreign)]
 
 
-def _check_documents(root: Path, catalog: Catalog, records: list[SegmentRecord], report: Report) -> None:
-    """Every document has exactly the rows that its text gives, and every live row has a document."""
+def _check_documents(root: Path, catalog: Catalog, records: list[SegmentRecord], report: CheckReport) -> None:
+    """Check that every document has exactly the rows of its passages, and that every live row has a document."""
     passages = catalog.config().passages
     in_segments = _live_documents(root, catalog, records)
-    key_here, spans = next(in_segments, NO_MORE)
-    for key, digest, document in catalog.every():
-        while key_here < key:
-            report.problems.append(f"{root}: rows of document number {key_here}, which does not exist")
-            key_here, spans = next(in_segments, NO_MORE)
+    row_key, spans = next(in_segments, NO_MORE)
+    for key, digest, document in catalog.all_documents():
+        while row_key < key:
+            report.problems.append(f"{root}: segments have rows of document key {row_key}, which is not in the catalog")
+            row_key, spans = next(in_segments, NO_MORE)
         report.documents += 1
         name = f"{root / FILE_NAME}: document {document.doc_id!r}"
         if text_hash(document) != digest:
             report.problems.append(f"{name} has changed: its text is not the one that was indexed")
-        if key_here != key:
+        if row_key != key:
             report.problems.append(f"{name} is in no segment")
             continue
         if spans != split_passages(document.text, passages.words, passages.overlap):
-            report.problems.append(f"{name} is not in its segment as it should be")
-        key_here, spans = next(in_segments, NO_MORE)
-    if key_here != NO_MORE[0]:
-        report.problems.append(f"{root}: rows of document number {key_here}, which does not exist")
+            report.problems.append(f"{name} is in its segment with other passages than its text has")
+        row_key, spans = next(in_segments, NO_MORE)
+    if row_key != NO_MORE[0]:
+        report.problems.append(f"{root}: segments have rows of document key {row_key}, which is not in the catalog")
 
 
 def _live_documents(root: Path, catalog: Catalog, records: list[SegmentRecord]) -> Iterator[tuple[int, list[Span]]]:
-    """Key and passages of every document that the segments hold, deleted ones left out, in the order of keys."""
+    """Key and passage spans of the live documents of all segments, by ascending key."""
     for record in records:
-        rows = Rows.open(root / FOLDER / record.id / "rows")
-        dead = set(catalog.deleted(record.first_key, record.last_key).tolist())
+        rows = PassageRows.open(root / FOLDER / record.id / "rows")
+        deleted = set(catalog.deleted(record.first_key, record.last_key).tolist())
         edges = np.flatnonzero(np.diff(rows.keys, prepend=-1, append=-1))
         for first, end in pairwise(edges.tolist()):
             key = int(rows.keys[first])
-            if key not in dead:
+            if key not in deleted:
                 yield key, list(zip(rows.starts[first:end].tolist(), rows.ends[first:end].tolist(), strict=True))

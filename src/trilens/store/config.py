@@ -1,35 +1,23 @@
-"""What a collection is made of, chosen when it is created and kept in its catalog."""
+"""`CollectionConfig`: the lenses, model and passages of a collection, fixed when it is created and stored in its catalog."""
 
-from typing import Any
+import json
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from trilens.encode.folder import Head, Weighing
-from trilens.errors import BadInput
-from trilens.index.bm25 import Bm25Config
-from trilens.index.dense import DenseConfig
-from trilens.index.multi import MultiConfig
-from trilens.index.sparse import SparseConfig
+from trilens.encode.folder import Head, TermWeighting
+from trilens.errors import BadInput, UnknownFormat, first_error, nested_error
+from trilens.lenses.registry import lens_type, lens_types, list_of_names, needed_heads, stored_names
 
-# What each lens needs of the model. The token index needs its tokenizer for documents, and the head for queries.
-HEADS: dict[str, Head | None] = {
-    "bm25": None,
-    "dense": "dense",
-    "sparse": "sparse",
-    "tokens": "sparse",
-    "lexical": "lexical",
-    "multi": "multi",
-    "vectors": None,
-}
-LENSES = tuple(HEADS)
 DEFAULT_LENSES = ("bm25", "dense")
 DEFAULT_MODEL = "trilens-mini"
+FROM_MODEL = ("model_fingerprint", "term_weighting")  # fields that users do not set
 
 
 class PassageConfig(BaseModel):
-    """Documents of more than `words` words are searched in passages of that length; 0 keeps every document whole.
+    """Documents of more than `words` words are split into overlapping passages of that length; 0 keeps documents whole.
 
-    150 English words with their title fit into the 256 tokens that the bundled model reads.
+    150 English words and their title fit into the 256 tokens that the bundled model reads.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -45,48 +33,95 @@ class PassageConfig(BaseModel):
 
 
 class CollectionConfig(BaseModel):
-    """Everything that decides what the segments hold. `model_fingerprint` ties the vectors to the weights that made them."""
+    """Everything that determines the content of the segments. The configuration of each lens is an extra field.
 
-    model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
+    `model` is the name or path of a model folder; "" if the collection was created with an encoder object. `model_fingerprint`
+    ties the vectors to the weights that computed them.
+    """
 
-    lenses: tuple[str, ...] = DEFAULT_LENSES
+    model_config = ConfigDict(frozen=True, extra="allow", protected_namespaces=(), populate_by_name=True)
+
+    lenses: Annotated[tuple[str, ...], BeforeValidator(list_of_names)] = DEFAULT_LENSES
     model: str = DEFAULT_MODEL
     model_fingerprint: str = ""
-    weighing: Weighing = Weighing()  # that of the model
-    bm25: Bm25Config = Bm25Config()
-    dense: DenseConfig = DenseConfig()
-    sparse: SparseConfig = SparseConfig()
-    multi: MultiConfig = MultiConfig()
+    term_weighting: TermWeighting = Field(default=TermWeighting(), validation_alias="weighing", serialization_alias="weighing")
     passages: PassageConfig = PassageConfig()
 
     @field_validator("lenses")
     @classmethod
     def _known_lenses(cls, lenses: tuple[str, ...]) -> tuple[str, ...]:
-        if not lenses or len(set(lenses)) != len(lenses) or not set(lenses) <= set(LENSES):
-            raise ValueError(f"lenses are {', '.join(lenses) or 'none'}; expected one or more of {', '.join(LENSES)}")
+        known = lens_types()
+        if not lenses or len(set(lenses)) != len(lenses) or not set(lenses) <= set(known):
+            raise ValueError(f"lenses are {', '.join(lenses) or 'none'}; expected one or more of {', '.join(known)}, each once")
         return lenses
 
     @model_validator(mode="after")
+    def _lens_configs(self) -> "CollectionConfig":
+        """Validate the extra fields: one for each configuration key of the lenses, by default with its default values."""
+        used = {lens_type(name).config_key: lens_type(name).config for name in self.lenses}
+        extra = self.__pydantic_extra__
+        assert extra is not None  # extra fields are allowed
+        for key in extra:
+            if key not in used:
+                names = [known.name for known in lens_types().values() if known.config_key == key]
+                if not names:
+                    known_names = [*(name for name in CollectionConfig.model_fields if name not in FROM_MODEL), *used]
+                    raise ValueError(f"option {key!r} is not known; expected one of {', '.join(known_names)}")
+                raise ValueError(f"option {key!r} configures {' or '.join(names)}, but the lenses are {', '.join(self.lenses)}")
+        for key, config in used.items():
+            try:
+                extra[key] = config.model_validate(extra.get(key, {}))
+            except BadInput as error:
+                raise ValueError(nested_error(key, error)) from error
+        return self
+
+    @model_validator(mode="after")
     def _vectors_stand_alone(self) -> "CollectionConfig":
-        if "vectors" in self.lenses and (len(self.lenses) > 1 or self.passages.words):
+        vectors = [name for name in self.lenses if lens_type(name).reads == "vector"]
+        if vectors and (len(self.lenses) > 1 or self.passages.words):
             raise ValueError(
                 f"lenses are {', '.join(self.lenses)} with passages of {self.passages.words} words; the documents of lens "
-                "vectors are no texts: expected it alone, with passages of 0 words"
+                f"{vectors[0]} are vectors, not texts: expected it alone, with passages of 0 words"
             )
         return self
 
     @property
     def heads(self) -> tuple[Head, ...]:
-        """What the lenses need of the model; nothing if they need none."""
-        return tuple(dict.fromkeys(head for lens in self.lenses if (head := HEADS[lens])))
+        """The model heads that the lenses need; none if no lens uses the model."""
+        return needed_heads(self.lenses)
+
+    def of_lens(self, name: str) -> BaseModel:
+        """The configuration of a lens; that of a lens which is not in the collection has default values."""
+        known = lens_type(name)
+        config: BaseModel | None = (self.__pydantic_extra__ or {}).get(known.config_key)
+        return known.config() if config is None else config
 
     @staticmethod
     def of(**options: Any) -> "CollectionConfig":
-        """A checked config; what is wrong is said in one line."""
+        """A validated configuration; errors are one line."""
         try:
             return CollectionConfig(**options)
         except ValidationError as error:
-            first = error.errors()[0]
-            place = ".".join(str(part) for part in first["loc"])
-            about = f"collection option {place}" if place else "collection options"
-            raise BadInput(f"{about}: {first['msg'].removeprefix('Value error, ')}") from error
+            raise BadInput(first_error(error)) from error
+
+    def to_stored(self) -> str:
+        """The configuration as catalogs store it."""
+        stored = self.model_dump(mode="json", by_alias=True)
+        return json.dumps(stored | {"lenses": [lens_type(name).stored_as for name in self.lenses]})
+
+    @staticmethod
+    def from_stored(text: str) -> "CollectionConfig":
+        """The configuration in a catalog. Catalogs may also hold the configuration of lenses that are not in the collection."""
+        stored = json.loads(text)
+        if not isinstance(stored, dict) or not isinstance(stored.get("lenses"), list):
+            raise BadInput("it has no list of lenses; expected an object with one")
+        names = stored_names()
+        if unknown := [name for name in stored["lenses"] if name not in names]:
+            raise UnknownFormat(f"the collection has the lens {unknown[0]!r}, which is not installed; install its plug-in")
+        lenses = tuple(names[name] for name in stored["lenses"])
+        used = {lens_type(name).config_key for name in lenses}
+        unused = {known.config_key for known in lens_types().values()} - used
+        try:
+            return CollectionConfig(**{key: value for key, value in stored.items() if key not in unused} | {"lenses": lenses})
+        except ValidationError as error:
+            raise BadInput(first_error(error)) from error

@@ -1,4 +1,4 @@
-"""What SQLite and the file system say in their words, said in ours."""
+"""Translation of SQLite and file system errors."""
 
 import errno
 import json
@@ -13,7 +13,7 @@ from trilens.store.schema import FILE_NAME
 
 @contextmanager
 def clear_errors(root: Path) -> Iterator[None]:
-    """Turn errors of SQLite, of the file system and of broken JSON into one line that a user can act on."""
+    """Translate errors of SQLite, the file system and JSON parsing to errors of trilens."""
     try:
         yield
     except (sqlite3.Error, OSError, json.JSONDecodeError) as error:
@@ -23,7 +23,7 @@ def clear_errors(root: Path) -> Iterator[None]:
 def _translate(root: Path, error: sqlite3.Error | OSError | json.JSONDecodeError) -> CollectionError:
     text = str(error)
     full = getattr(error, "sqlite_errorname", None) in ("SQLITE_FULL", "SQLITE_IOERR_SHMSIZE")
-    full |= " requested and " in text  # numpy's short write, which has no errno
+    full |= " requested and " in text  # a short write in numpy, which sets no errno
     if full or getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         return CollectionReadOnly(f"no space left on the disk of {root}; nothing was committed: free space and run it again")
     if getattr(error, "errno", None) in (errno.EACCES, errno.EPERM, errno.EROFS) or "readonly" in text:

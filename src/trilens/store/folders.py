@@ -1,6 +1,6 @@
-"""A folder of the collection: written completely, forced to the disk, named, and never changed afterwards.
+"""Immutable folders of a collection: written, synced to disk, then renamed to their final name.
 
-Segments and shared parts are such folders. They lie side by side in `segments/`; the catalog knows which is which.
+Segments and shared parts are such folders. Both live in `segments/`; the catalog records which is which.
 """
 
 import os
@@ -19,9 +19,9 @@ READ_BYTES = 1 << 20
 
 
 def write_folder(root: Path, fill: Callable[[Path], bool]) -> FolderRecord | None:
-    """Write a folder completely, force it to the disk, and only then give it its name.
+    """Write a folder under a temporary name, sync it to disk and rename it.
 
-    `fill` writes the files and says whether there is anything to keep; otherwise there will be no folder.
+    `fill` writes the files. If it returns False, the folder is removed and the result is None.
     """
     folder_id = secrets.token_hex(8)
     folder = root / FOLDER / f"{UNFINISHED}{folder_id}"
@@ -41,7 +41,7 @@ def write_folder(root: Path, fill: Callable[[Path], bool]) -> FolderRecord | Non
 
 
 def require_whole(root: Path, record: FolderRecord) -> Path:
-    """The path of a folder whose files are all there. One that is missing or of another size must never be mapped."""
+    """The path of a folder, after checking that all files exist with the recorded size. Other files must not be mapped."""
     folder = root / FOLDER / record.id
     for file in record.files:
         path = folder / file.path
@@ -57,22 +57,22 @@ def require_whole(root: Path, record: FolderRecord) -> Path:
 
 
 def record_file(folder: Path, path: Path) -> FileRecord:
-    """Force a file to the disk and remember what it holds."""
+    """Sync a file to disk and return its record."""
     force(path)
     return FileRecord(path.relative_to(folder).as_posix(), path.stat().st_size, checksum(path))
 
 
 def checksum(path: Path) -> str:
-    """Of the whole file."""
+    """Checksum of a file."""
     digest = blake2b(digest_size=16)
     with path.open("rb") as file:
-        while piece := file.read(READ_BYTES):
-            digest.update(piece)
+        while block := file.read(READ_BYTES):
+            digest.update(block)
     return digest.hexdigest()
 
 
 def force(path: Path) -> None:
-    """Wait until the disk has the file, or the names in the folder."""
+    """Sync a file, or the entries of a folder, to disk."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -81,19 +81,19 @@ def force(path: Path) -> None:
 
 
 def is_ours(name: str) -> bool:
-    """Whether a folder name is one that `write_folder` gives."""
+    """Whether a name is one that `write_folder` gives to folders."""
     name = name.removeprefix(UNFINISHED)
     return len(name) == 16 and set(name) <= set("0123456789abcdef")
 
 
-def strays(root: Path, known: set[str]) -> Iterator[Path]:
-    """Folders that no catalog names: left behind by a process that died, or replaced by others."""
-    for path in (root / FOLDER).glob("*"):  # none where an empty folder was lost in copying
+def orphans(root: Path, known: set[str]) -> Iterator[Path]:
+    """Folders that the catalog does not name: left by a process that died, or replaced by a merge."""
+    for path in (root / FOLDER).glob("*"):  # tolerates a missing folder: copying can drop empty folders
         if path.name not in known and is_ours(path.name):
             yield path
 
 
 def sweep(root: Path, known: set[str]) -> None:
-    """Remove the strays. What cannot be removed (still open on some systems) is left for the next time."""
-    for path in strays(root, known):
+    """Remove orphans. Folders that cannot be removed (open files on some systems) are left for the next sweep."""
+    for path in orphans(root, known):
         shutil.rmtree(path, ignore_errors=True)

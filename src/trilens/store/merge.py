@@ -1,4 +1,4 @@
-"""Merging neighbouring segments: when it pays, and how."""
+"""The merge policy, and merging of adjacent segments."""
 
 import math
 from collections.abc import Sequence
@@ -6,27 +6,27 @@ from pathlib import Path
 
 import numpy as np
 
-from trilens.index.lens import Mask
+from trilens.kernels.array_types import Mask
 from trilens.kernels.postings import MOST_ROWS
-from trilens.store.lenses import Lenses
+from trilens.store.lens_set import LensSet
 from trilens.store.schema import SegmentRecord
-from trilens.store.segment import Rows, Segment, write_segment
+from trilens.store.segment import PassageRows, Segment, write_segment
 from trilens.store.shared import SharedParts
 
 FANOUT = 8
-SMALLEST = 1024  # rows; segments below this size are all alike
+SMALLEST = 1024  # rows; smaller segments are all of tier 0
 
 
 def tier(rows: int) -> int:
-    """Segments of one tier are within a factor of FANOUT in size."""
+    """The tier of a segment; sizes within a tier differ by less than a factor of FANOUT."""
     return max(0, math.floor(math.log(max(rows, 1) / SMALLEST, FANOUT)) + 1)
 
 
-def choose(rows: Sequence[int], live: Sequence[int]) -> slice | None:
-    """The run of neighbours to merge next, given each segment's rows and live rows; None if all is well.
+def next_merge(rows: Sequence[int], live: Sequence[int]) -> slice | None:
+    """The adjacent segments to merge next, given the rows and live rows of each segment; None if no merge is due.
 
-    Segments at the end (the youngest) are merged when FANOUT of them are of the same tier or smaller, so that every row
-    is copied only a logarithmic number of times. A segment with more dead than live rows is rewritten alone.
+    The youngest segments, at the end, are merged when FANOUT of them are of the same tier or smaller, so each row is copied a
+    logarithmic number of times. A segment with more deleted than live rows is rewritten alone.
     """
     end = len(rows)
     if end >= FANOUT:
@@ -42,8 +42,8 @@ def choose(rows: Sequence[int], live: Sequence[int]) -> slice | None:
     return None
 
 
-def choose_all(live: Sequence[int]) -> list[slice]:
-    """Runs of neighbours that make as few segments as possible, the last run first."""
+def full_merge(live: Sequence[int]) -> list[slice]:
+    """Runs of adjacent segments whose merges leave as few segments as possible, last run first."""
     runs = []
     end = len(live)
     while end:
@@ -57,13 +57,13 @@ def choose_all(live: Sequence[int]) -> list[slice]:
 
 
 def merge_segments(
-    root: Path, segments: Sequence[Segment], keep: Sequence[Mask], lenses: Lenses, shared: SharedParts
+    root: Path, segments: Sequence[Segment], keep: Sequence[Mask], lenses: LensSet, shared: SharedParts
 ) -> SegmentRecord | None:
-    """Write one segment with the kept rows of several neighbours; None if nothing is kept."""
+    """Write one segment with the kept rows of adjacent segments; None if no row is kept."""
     if not any(mask.any() for mask in keep):
         return None
     pairs = list(zip(segments, keep, strict=True))
-    rows = Rows(
+    rows = PassageRows(
         np.concatenate([segment.rows.keys[mask] for segment, mask in pairs]),
         np.concatenate([segment.rows.starts[mask] for segment, mask in pairs]),
         np.concatenate([segment.rows.ends[mask] for segment, mask in pairs]),
@@ -71,6 +71,7 @@ def merge_segments(
 
     def fill(folder: Path) -> None:
         for name in lenses.names:
-            lenses[name].merge([segment.parts[name] for segment in segments], keep, folder / name, shared.of(name))
+            parts = [segment.parts[name] for segment in segments]
+            lenses[name].merge(parts, keep, folder / lenses.folder(name), shared.of(name))
 
     return write_segment(root, rows, fill)

@@ -1,9 +1,9 @@
-"""The tables of the catalog, and what their rows are in Python."""
+"""The tables of the catalog and their records."""
 
 from dataclasses import dataclass
 
 FILE_NAME = "catalog.sqlite"
-APPLICATION_ID = 0x7472_6C73  # "trls": tells our file from other SQLite files
+APPLICATION_ID = 0x7472_6C73  # "trls": identifies the file among SQLite files
 FORMAT_VERSION = 4
 SCHEMA = """
 CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -42,7 +42,7 @@ CREATE TABLE shared (
 
 @dataclass(frozen=True, slots=True)
 class FileRecord:
-    """One file of a folder: its path inside the folder, and what it must hold."""
+    """A file: its path inside the folder, size and checksum."""
 
     path: str
     bytes: int
@@ -51,7 +51,7 @@ class FileRecord:
 
 @dataclass(frozen=True, slots=True)
 class FolderRecord:
-    """A folder that belongs to the collection, and its files."""
+    """A folder of the collection and its files."""
 
     id: str
     files: tuple[FileRecord, ...]
@@ -59,7 +59,7 @@ class FolderRecord:
 
 @dataclass(frozen=True, slots=True)
 class SegmentRecord(FolderRecord):
-    """One segment: the keys it covers, and how many rows and documents it was written with."""
+    """A segment: its range of keys, and its number of rows and documents when written."""
 
     first_key: int
     last_key: int
@@ -69,15 +69,15 @@ class SegmentRecord(FolderRecord):
 
 @dataclass(frozen=True, slots=True)
 class SharedRecord(FolderRecord):
-    """One shared part: of which lens, and how many older ones that lens has."""
+    """A shared part: its lens, and its position among the shared parts of that lens."""
 
     lens: str
     place: int
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
-    """What is needed to decide whether an upsert changes anything."""
+class StoredVersion:
+    """The stored version of a document, as far as an upsert needs it to detect changes."""
 
     key: int
     hash: bytes

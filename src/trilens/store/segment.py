@@ -1,8 +1,8 @@
-"""A segment: the rows of some documents and what every lens keeps for them, written once and never changed.
+"""Segments: immutable folders with the rows of documents and the parts of all lenses.
 
-segments/<id>/rows/keys.npy         document of each row, ascending
-segments/<id>/rows/starts|ends.npy  where the row's passage lies in the document's text, in characters
-segments/<id>/<lens>/…              the lens's part
+segments/<id>/rows/keys.npy         document key of each row, ascending
+segments/<id>/rows/starts|ends.npy  character span of the row's passage in the document's text
+segments/<id>/<lens>/…              the part of a lens
 """
 
 from collections.abc import Callable
@@ -11,55 +11,55 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from trilens.kernels.array_types import Int32s, Int64s, Mask
 from trilens.represent.arrays import open_array, save_arrays
 from trilens.store.folders import require_whole, write_folder
-from trilens.store.lenses import Lenses
+from trilens.store.lens_set import LensSet
 from trilens.store.schema import SegmentRecord
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Rows:
-    """Which passage of which document each row is."""
+class PassageRows:
+    """The document key and passage span of each row."""
 
-    keys: NDArray[np.int64]
-    starts: NDArray[np.int32]
-    ends: NDArray[np.int32]
+    keys: Int64s
+    starts: Int32s
+    ends: Int32s
 
     def save(self, folder: Path) -> None:
         """Write the arrays."""
         save_arrays(folder, keys=self.keys, starts=self.starts, ends=self.ends)
 
     @staticmethod
-    def open(folder: Path) -> "Rows":
-        """Map the arrays."""
-        return Rows(*(open_array(folder, name) for name in ("keys", "starts", "ends")))
+    def open(folder: Path) -> "PassageRows":
+        """Memory-map the arrays."""
+        return PassageRows(*(open_array(folder, name) for name in ("keys", "starts", "ends")))
 
 
 class Segment:
-    """An opened segment: everything mapped at once, so that it stays readable even when a merge removes the files."""
+    """An open segment. All files are mapped at once, so it stays readable when a merge removes them."""
 
-    def __init__(self, root: Path, record: SegmentRecord, lenses: Lenses) -> None:
+    def __init__(self, root: Path, record: SegmentRecord, lenses: LensSet) -> None:
         self.record = record
         folder = require_whole(root, record)
-        self.rows = Rows.open(folder / "rows")
-        self.parts: dict[str, Any] = {name: lenses[name].open(folder / name) for name in lenses.names}
+        self.rows = PassageRows.open(folder / "rows")
+        self.parts: dict[str, Any] = {name: lenses[name].open(folder / lenses.folder(name)) for name in lenses.names}
 
     def __len__(self) -> int:
         return self.record.rows
 
-    def mask(self, keys: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Marks the rows whose document is among the (ascending) keys."""
-        mask: NDArray[np.bool_] = np.zeros(len(self), np.bool_)
+    def mask(self, keys: Int64s) -> Mask:
+        """Mask of the rows whose document key is in `keys`, which are ascending."""
+        mask: Mask = np.zeros(len(self), np.bool_)
         if len(keys):
-            places = np.minimum(np.searchsorted(keys, self.rows.keys), len(keys) - 1)
-            mask = keys[places] == self.rows.keys
+            positions = np.minimum(np.searchsorted(keys, self.rows.keys), len(keys) - 1)
+            mask = keys[positions] == self.rows.keys
         return mask
 
 
-def write_segment(root: Path, rows: Rows, fill: Callable[[Path], None]) -> SegmentRecord:
-    """Write a segment; `fill` writes the parts of the lenses."""
+def write_segment(root: Path, rows: PassageRows, fill: Callable[[Path], None]) -> SegmentRecord:
+    """Write a segment; `fill` writes the parts of the lenses into its folder."""
 
     def fill_all(folder: Path) -> bool:
         rows.save(folder / "rows")

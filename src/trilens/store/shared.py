@@ -1,4 +1,4 @@
-"""Shared parts: what a lens keeps once for all segments, in a list that only grows.
+"""Shared parts: data that a lens stores once for all segments; the list is append-only.
 
 segments/<id>/<lens>/…  one shared part; the catalog knows its place in the list of its lens
 """
@@ -8,18 +8,18 @@ from pathlib import Path
 from typing import Any
 
 from trilens.encode.encoder import Encoded
-from trilens.index.lens import Lens
 from trilens.store.folders import require_whole, write_folder
-from trilens.store.lenses import Lenses
+from trilens.store.lens_set import LensSet
 from trilens.store.schema import SharedRecord
 
 
 class SharedPart:
     """An opened shared part, mapped at once as segments are."""
 
-    def __init__(self, root: Path, record: SharedRecord, lenses: Lenses) -> None:
+    def __init__(self, root: Path, record: SharedRecord, lenses: LensSet) -> None:
         self.record = record
-        self.part: Any = lenses[record.lens].open_shared(require_whole(root, record) / record.lens)
+        self.lens = lenses.of_folder(record.lens)
+        self.part: Any = lenses[self.lens].open_shared(require_whole(root, record) / record.lens)
 
 
 class SharedParts:
@@ -29,11 +29,12 @@ class SharedParts:
         self.every = list(parts)
 
     def of(self, lens: str) -> list[Any]:
-        """What the lens is given: its own, oldest first."""
-        return [shared.part for shared in self.every if shared.record.lens == lens]
+        """The shared parts of a lens, oldest first."""
+        return [shared.part for shared in self.every if shared.lens == lens]
 
 
-def write_shared(root: Path, lens: Lens, encoded: Encoded, older: Sequence[Any]) -> SharedRecord | None:
-    """Let a lens write one more shared part; None if the batch calls for none."""
-    written = write_folder(root, lambda folder: lens.share(encoded, older, folder / lens.name))
-    return SharedRecord(written.id, written.files, lens.name, len(older)) if written else None
+def write_shared(root: Path, lenses: LensSet, name: str, encoded: Encoded, older: Sequence[Any]) -> SharedRecord | None:
+    """Let a lens write another shared part; None if the batch needs none."""
+    folder_name = lenses.folder(name)
+    written = write_folder(root, lambda folder: lenses[name].share(encoded, older, folder / folder_name))
+    return SharedRecord(written.id, written.files, folder_name, len(older)) if written else None

@@ -1,8 +1,7 @@
-"""The one writer of a collection: documents in, a commit out.
+"""The writer of a collection, of which there is at most one at a time.
 
-Everything between the first change and `commit` is one SQLite transaction, so it happens whole or not at all. Documents wait in
-a buffer until there are enough for an efficient pass of the encoders; then they become a segment on disk that nobody sees
-before the commit names it. Memory is bounded by the buffer, whatever the number of documents.
+All changes up to `commit` are one SQLite transaction. Documents are buffered until there are enough for an efficient encoder
+pass, then written as a segment that becomes visible with the commit. Memory is bounded by the buffer.
 """
 
 from collections.abc import Callable, Mapping
@@ -17,15 +16,15 @@ from filelock import FileLock, Timeout
 
 from trilens.encode.encoder import Encoded, Progress
 from trilens.errors import BadInput, CollectionLocked, CollectionReadOnly
-from trilens.index.lens import Mask
-from trilens.store.batch import Batch, draw_sample
+from trilens.kernels.array_types import Mask
+from trilens.store.batch import DocumentBatch, draw_sample
 from trilens.store.catalog import Catalog, text_hash
 from trilens.store.failures import clear_errors
 from trilens.store.folders import FOLDER, sweep
-from trilens.store.lenses import Lenses
-from trilens.store.merge import choose, choose_all, merge_segments
+from trilens.store.lens_set import LensSet
+from trilens.store.merge import full_merge, merge_segments, next_merge
 from trilens.store.schema import SegmentRecord
-from trilens.store.segment import Rows, Segment, write_segment
+from trilens.store.segment import PassageRows, Segment, write_segment
 from trilens.store.shared import SharedPart, SharedParts, write_shared
 from trilens.text.document import Document
 
@@ -37,12 +36,12 @@ DocumentsDone = Callable[[float], None]
 
 
 def no_report(documents: float) -> None:
-    """For callers that do not want to know."""
+    """Ignore progress."""
 
 
 @dataclass(slots=True)
 class Changes:
-    """What a commit did. `truncated` counts passages longer than the model reads."""
+    """Document counts of a commit. `truncated` is the number of passages that exceed the maximum length of the model."""
 
     added: int = 0
     replaced: int = 0
@@ -55,9 +54,9 @@ class Changes:
 
 
 class Writer:
-    """Holds the lock and an open transaction from its making to `commit` or `rollback`."""
+    """Holds the write lock and an open transaction from construction to `commit`, `optimize` or `rollback`."""
 
-    def __init__(self, root: Path, lenses: Lenses) -> None:
+    def __init__(self, root: Path, lenses: LensSet) -> None:
         self._root = root
         self._lenses = lenses
         self._lock = _lock(root)
@@ -77,46 +76,46 @@ class Writer:
         except BaseException:
             self._release()
             raise
-        self._batch = Batch(self._passages)
+        self._batch = DocumentBatch(self._passages)
 
     def add(self, document: Document) -> None:
-        """Add a document whose id is not there yet."""
+        """Add a document with an unused id."""
         if self._catalog.find(document.doc_id):
             raise BadInput(f"document {document.doc_id!r} is in the collection already; use upsert to replace it")
         self._insert(document)
         self.changes.added += 1
 
     def upsert(self, document: Document) -> bool:
-        """Add or replace a document; False if nothing had to change. A change of metadata alone needs no encoding."""
-        known = self._catalog.find(document.doc_id)
-        if known is None:
+        """Add or replace a document; False if it is unchanged. A change of metadata alone needs no encoding."""
+        stored = self._catalog.find(document.doc_id)
+        if stored is None:
             self._insert(document)
             self.changes.added += 1
             return True
-        if known.hash == text_hash(document):
+        if stored.hash == text_hash(document):
             self.report(1)
             metadata = document.metadata_json()
-            if known.metadata == metadata:
+            if stored.metadata == metadata:
                 self.changes.unchanged += 1
                 return False
-            self._catalog.set_metadata(known.key, metadata)
+            self._catalog.set_metadata(stored.key, metadata)
         else:
-            self._remove(known.key)
+            self._remove(stored.key)
             self._insert(document)
         self.changes.replaced += 1
         return True
 
     def delete(self, doc_id: str) -> bool:
         """Delete a document; False if there is none with this id."""
-        known = self._catalog.find(doc_id)
-        if known is None:
+        stored = self._catalog.find(doc_id)
+        if stored is None:
             return False
-        self._remove(known.key)
+        self._remove(stored.key)
         self.changes.deleted += 1
         return True
 
     def set_tuned(self, name: str, record: Mapping[str, Any] | None) -> None:
-        """Keep how the lenses of this name are fused (see `tuned_name`); None forgets it."""
+        """Store the tuned fusion of a combination of lenses (see `tuned_name`); None removes it."""
         records = self._catalog.tuned()
         if record is None:
             records.pop(name, None)
@@ -126,9 +125,9 @@ class Writer:
         self._tuned = True
 
     def commit(self) -> Changes:
-        """Make everything so far durable and visible, merge segments where that pays, and give up the lock.
+        """Make all changes durable and visible, merge segments if due, and release the lock.
 
-        Without a change there is no commit.
+        Without changes, no commit is made.
         """
         if not (self._tuned or self.changes.added or self.changes.replaced or self.changes.deleted):
             self.rollback()
@@ -136,7 +135,7 @@ class Writer:
         try:
             with clear_errors(self._root):
                 self._flush()
-                while run := choose([segment.rows for segment in self._segments], self._live_rows()):
+                while run := next_merge([segment.rows for segment in self._segments], self._live_rows()):
                     self._merge(run)
                 self._finish()
         except BaseException:
@@ -147,15 +146,15 @@ class Writer:
     def optimize(self, retrain: bool = False) -> Changes:
         """Commit with all segments merged into one, without the rows of deleted documents.
 
-        `retrain` makes segments and shared parts anew from the texts, so that what is shared fits all documents.
+        `retrain` encodes all documents again and rebuilds the shared parts, so that they fit the whole collection.
         """
         try:
             with clear_errors(self._root):
                 if retrain:
-                    self._encode_again()
+                    self._reencode()
                 self._flush()
                 live = self._live_rows()
-                for run in choose_all(live):
+                for run in full_merge(live):
                     if len(live[run]) > 1 or live[run] != [segment.rows for segment in self._segments[run]]:
                         self._merge(run)
                 self._finish(vacuum=True)
@@ -165,7 +164,7 @@ class Writer:
         return self.changes
 
     def rollback(self) -> None:
-        """Forget everything since the last commit and give up the lock."""
+        """Discard all changes since the last commit and release the lock."""
         try:
             self._catalog.rollback()
             sweep(self._root, self._catalog.folders())
@@ -174,11 +173,11 @@ class Writer:
 
     def _finish(self, vacuum: bool = False) -> None:
         if not self._segments:
-            self._catalog.remove_folders()  # what no row relies on is not kept for documents that may be of another kind
+            self._catalog.remove_folders()  # an empty collection keeps no shared parts: later documents may differ
         self._catalog.commit()
         sweep(self._root, self._catalog.folders())
         if vacuum:
-            with suppress(CollectionReadOnly):  # no space to make space: all is committed, the next time will do
+            with suppress(CollectionReadOnly):  # VACUUM needs free space; the commit is done, so it can wait
                 self._catalog.vacuum()
         self._release()
 
@@ -188,7 +187,7 @@ class Writer:
 
     @cached_property
     def _shared(self) -> SharedParts:
-        """Opened when first needed: documents can be deleted, and everything encoded again, without them."""
+        """Opened at first use: deleting and retraining work without them, even if they are damaged."""
         return SharedParts(SharedPart(self._root, record, self._lenses) for record in self._catalog.shared())
 
     def _insert(self, document: Document) -> None:
@@ -197,19 +196,19 @@ class Writer:
             self._put(key, document)
 
     def _remove(self, key: int) -> None:
-        waiting = key in self._batch
-        self._catalog.delete(key, in_segment=not waiting)
-        if waiting:
+        buffered = key in self._batch
+        self._catalog.delete(key, in_segment=not buffered)
+        if buffered:
             self._batch.drop(key)
 
     def _put(self, key: int, document: Document) -> None:
-        """Let a document wait until there are enough for a segment."""
+        """Buffer a document; flush when the buffer is full."""
         self._batch.put(key, document)
         if self._batch.passages >= BUFFER_PASSAGES or self._batch.characters >= BUFFER_CHARACTERS:
             self._flush()
 
     def _flush(self) -> None:
-        """Turn the documents that wait into a segment of this transaction."""
+        """Write the buffered documents as a segment."""
         if len(self._batch):
             texts = self._batch.texts()
             per_passage = len(self._batch) / len(texts)
@@ -220,44 +219,44 @@ class Writer:
             segment = write_segment(self._root, self._batch.rows(), fill)
             self._catalog.add_segment(segment)
             self._segments.append(segment)
-        self._batch = Batch(self._passages)
+        self._batch = DocumentBatch(self._passages)
 
     def _build(self, texts: list[str], folder: Path, progress: Progress) -> None:
-        """Encode the texts with each encoder once and write the part of every lens."""
+        """Run each encoder once over the texts and write the parts of all lenses."""
         truncated = 0
         for names, encoded in self._lenses.encode_docs(self._lenses.names, texts, progress):
             truncated = max(truncated, encoded.truncated)
             for name in names:
                 if name in self._lenses.sharing:
                     self._share(name, encoded)
-                self._lenses[name].build(encoded, folder / name, self._shared.of(name))
+                self._lenses[name].build(encoded, folder / self._lenses.folder(name), self._shared.of(name))
         self.changes.truncated += truncated
 
     def _share(self, name: str, encoded: Encoded) -> None:
-        """Let a lens add to what its segments share, in this transaction."""
-        record = write_shared(self._root, self._lenses[name], encoded, self._shared.of(name))
+        """Let a lens extend its shared parts."""
+        record = write_shared(self._root, self._lenses, name, encoded, self._shared.of(name))
         if record:
             self._catalog.add_shared(record)
             self._shared.every.append(SharedPart(self._root, record, self._lenses))
 
-    def _encode_again(self) -> None:
-        """Put every document through the lenses as if there were no segments and nothing shared yet.
+    def _reencode(self) -> None:
+        """Encode all documents again, discarding segments and shared parts.
 
-        The first batch may be about one thing only, so what is shared is made from a sample of all documents before it.
+        Shared parts are built from a sample of all documents, because the first batch may not be representative.
         """
         self._catalog.remove_folders()
-        self._segments, self._shared, self._batch = [], SharedParts(), Batch(self._passages)
+        self._segments, self._shared, self._batch = [], SharedParts(), DocumentBatch(self._passages)
         self.changes.truncated = 0
         if names := self._lenses.sharing:
             sample = draw_sample(self._catalog, self._passages, BUFFER_PASSAGES, BUFFER_CHARACTERS)
             for users, encoded in self._lenses.encode_docs(names, sample) if sample else ():
                 for name in users:
                     self._share(name, encoded)
-        for key, _, document in self._catalog.every():
+        for key, _, document in self._catalog.all_documents():
             self._put(key, document)
 
     def _merge(self, run: slice) -> None:
-        """Replace neighbouring segments by one without their dead rows."""
+        """Replace adjacent segments by one without deleted rows."""
         records = self._segments[run]
         segments = [Segment(self._root, record, self._lenses) for record in records]
         keep = [self._live_mask(segment) for segment in segments]
@@ -265,25 +264,25 @@ class Writer:
         for record in records:
             self._catalog.remove_segment(record.id)
             self._catalog.forget_deleted(record.first_key, record.last_key)
-        kept: list[SegmentRecord] = []
+        replacement: list[SegmentRecord] = []
         if merged:
             self._catalog.add_segment(merged)
-            kept.append(merged)
-        self._segments[run] = kept
+            replacement.append(merged)
+        self._segments[run] = replacement
 
     def _live_mask(self, segment: Segment) -> Mask:
         return ~segment.mask(self._catalog.deleted(segment.record.first_key, segment.record.last_key))
 
     def _live_rows(self) -> list[int]:
-        """Live rows of each segment."""
+        """Number of live rows of each segment."""
         counts = []
         for record in self._segments:
             deleted = self._catalog.deleted(record.first_key, record.last_key)
-            alive = record.rows
+            live = record.rows
             if len(deleted):
-                keys = Rows.open(self._root / FOLDER / record.id / "rows").keys
-                alive -= int(np.isin(keys, deleted).sum())
-            counts.append(alive)
+                keys = PassageRows.open(self._root / FOLDER / record.id / "rows").keys
+                live -= int(np.isin(keys, deleted).sum())
+            counts.append(live)
         return counts
 
 

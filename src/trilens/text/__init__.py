@@ -1,1 +1,1 @@
-"""Text in: documents, the readers that make them, passages, and the analysis that BM25 counts words with."""
+"""Documents and the readers that produce them, passage splitting, datasets, and text analysis for BM25."""

@@ -1,7 +1,7 @@
-"""From a text to the words that BM25 counts: Unicode words, lower-cased, without stop words, stemmed.
+"""Text analysis for BM25: Unicode tokenisation, lower-casing, stop words and stemming.
 
-Chinese, Japanese, Korean, Thai, Lao, Khmer and Burmese are cut into pairs of neighbouring characters, whatever the
-language setting, since they put no spaces between words (or, in Korean, glue particles to them).
+Chinese, Japanese, Korean, Thai, Lao, Khmer and Burmese become character bigrams in every language setting: these scripts
+do not separate words by spaces, or, like Korean, attach particles to words.
 """
 
 import re
@@ -11,10 +11,10 @@ from functools import cache
 
 import numpy as np
 import Stemmer
-from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, field_validator
 
 from trilens.errors import BadInput
+from trilens.kernels.array_types import Int64s, UInt8s
 from trilens.kernels.words import BIGRAM, JOINER, LETTER, MARK, SEPARATOR, next_word, number_words
 from trilens.text.document import require_utf8
 from trilens.text.stopwords import STOP_WORDS
@@ -35,24 +35,24 @@ NO_SPACES = (
 )
 LAST_ASSIGNED_LETTER = 0x323AF
 APOSTROPHES = "'’"
-# A character and the marks on it: about what normalising joins into one.
+# A character with its combining marks, which NFKC usually composes into one code point.
 _MARKS = "\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\u3099\u309a"
 CLUSTER = re.compile(f"[^{_MARKS}][{_MARKS}]*|.", re.DOTALL)
 CLASSES = {"L": LETTER, "N": LETTER, "M": MARK}
-# Soft hyphens, joiners and variation selectors are about looks; a word is the same with and without them.
+# Soft hyphens, joiners and variation selectors affect rendering only, so they are removed.
 INVISIBLE = dict.fromkeys([0x00AD, 0x200C, 0x200D, 0x2060, 0xFEFF, *range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0)])
 
 
-def known_language(language: str, *besides: str) -> str:
-    """A language that words can be stemmed in; else a `ValueError` that lists them, after what is allowed `besides`."""
+def known_language(language: str, *other_values: str) -> str:
+    """Return a language that has a stemmer; else raise a `ValueError` that lists `other_values` and all languages."""
     known = sorted(Stemmer.algorithms())
     if language not in known:
-        raise ValueError(f"language is {language!r}; expected one of {', '.join([*besides, *known])}")
+        raise ValueError(f"language is {language!r}; expected one of {', '.join([*other_values, *known])}")
     return language
 
 
 class AnalysisConfig(BaseModel):
-    """How texts are cut into words. `language` is a Snowball language such as "english", or "none"."""
+    """Settings of text analysis. `language` is a Snowball language such as "english", or "none"."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -70,8 +70,8 @@ ENGLISH = AnalysisConfig()
 
 
 @cache
-def character_classes(apostrophes_join: bool) -> NDArray[np.uint8]:
-    """The class of each code point, as kernels/words.py wants it."""
+def character_classes(apostrophes_join: bool) -> UInt8s:
+    """The character class of each code point, for `kernels.words`."""
     classes = np.zeros(0x110000, np.uint8)
     for point in range(LAST_ASSIGNED_LETTER + 1):
         classes[point] = CLASSES.get(unicodedata.category(chr(point))[0], SEPARATOR)
@@ -84,26 +84,26 @@ def character_classes(apostrophes_join: bool) -> NDArray[np.uint8]:
 
 
 class Analyzer:
-    """Turns batches of texts into numbered words; stateless between calls, so any number of threads may share one."""
+    """Turns batches of texts into term numbers. It keeps no state between calls, so threads can share it."""
 
     def __init__(self, config: AnalysisConfig = ENGLISH) -> None:
         self.config = config
         self._stop_words = STOP_WORDS.get(config.language, frozenset()) if config.stop_words else frozenset()
 
-    def words(self, texts: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64], list[str | None]]:
-        """Words of all texts as numbers, where each text ends, and for each number its term, None if it is not indexed."""
+    def words(self, texts: Sequence[str]) -> tuple[Int64s, Int64s, list[str | None]]:
+        """The word numbers of all texts, the end offset of each text, and the term of each number (None for stop words)."""
         if isinstance(texts, str):
-            raise BadInput("texts is one string; expected a list of them: put it into a list")
-        pieces = [_normalise(text) for text in texts]
-        ends = np.cumsum([len(piece) for piece in pieces], dtype=np.int64)
-        joined = "".join(pieces)
+            raise BadInput("texts is one string; expected a list of strings: put it into a list")
+        normalised = [_normalise(text) for text in texts]
+        ends = np.cumsum([len(text) for text in normalised], dtype=np.int64)
+        joined = "".join(normalised)
         try:
             points = np.frombuffer(joined.encode("utf-32-le"), np.uint32)
         except UnicodeEncodeError:
             for text in texts:
                 require_utf8(f"text {text[:40]!r}", text)
             raise
-        # In English an apostrophe belongs to its word (and 's is taken off); in French or Italian it parts two words.
+        # In English an apostrophe is part of a word (and 's is removed); in French or Italian it separates two words.
         classes = character_classes(self.config.language in ("english", "porter"))
         words, word_ends, starts, lengths = number_words(points, ends, classes)
         term_of = self._term_maker()
@@ -111,28 +111,28 @@ class Analyzer:
         return words, word_ends, [term_of(joined[start : start + length]) for start, length in spans]
 
     def terms(self, text: str) -> list[str]:
-        """The indexed terms of one text in order: what a search for it would look up."""
+        """The indexed terms of a text, in order."""
         words, _, terms = self.words([text])
         return [term for word in words if (term := terms[word]) is not None]
 
     def places(self, text: str) -> list[tuple[str, int, int]]:
-        """The indexed terms of a text in order, each with the characters of the text that it stands for: start and end."""
+        """The indexed terms of a text in order, each with the start and end of its characters in the text."""
         normalised, starts, ends = _normalise_with_places(text)
         points = np.frombuffer(normalised.encode("utf-32-le"), np.uint32)
         classes = character_classes(self.config.language in ("english", "porter"))
         term_of = self._term_maker()
-        found: list[tuple[str, int, int]] = []
-        at = 0
+        places: list[tuple[str, int, int]] = []
+        position = 0
         while True:
-            start, length, at = next_word(points, classes, at, len(points))
+            start, length, position = next_word(points, classes, position, len(points))
             if length == 0:
-                return found
+                return places
             term = term_of(normalised[start : start + length])
             if term is not None:
-                found.append((term, starts[start], ends[start + length - 1]))
+                places.append((term, starts[start], ends[start + length - 1]))
 
     def _term_maker(self) -> Callable[[str], str | None]:
-        # A stemmer keeps a cache and is not safe to share between threads: one per call costs microseconds.
+        # A stemmer has a cache and is not thread-safe; creating one per call costs microseconds.
         stop_words = self._stop_words
         language = self.config.language
         stem = Stemmer.Stemmer(language).stemWord if self.config.stem and language != "none" else str
@@ -145,36 +145,36 @@ class Analyzer:
 
 
 def _normalise_with_places(text: str) -> tuple[str, list[int], list[int]]:
-    """A text as `_normalise` gives it, and for each character of that where in the text it comes from: start and end."""
-    whole = _normalise(text)
-    if len(whole) == len(text) + 1 and text.isascii():
-        places = range(len(whole))
-        return whole, list(places), [place + 1 for place in places]
+    """The normalised text, and for each of its characters the start and end of its origin in the text."""
+    normalised = _normalise(text)
+    if len(normalised) == len(text) + 1 and text.isascii():
+        positions = range(len(normalised))
+        return normalised, list(positions), [position + 1 for position in positions]
     starts: list[int] = []
     ends: list[int] = []
-    for cluster in re.finditer(r"\s|\S+", text):
-        starts_here, ends_here = _places_of(cluster.group(), cluster.start())
-        starts += starts_here
-        ends += ends_here
-    if len(starts) + 1 != len(whole):  # marks that join over a space: then every character stands for the whole text
-        return whole, [0] * len(whole), [len(text)] * len(whole)
-    return whole, [*starts, len(text)], [*ends, len(text)]
+    for run in re.finditer(r"\s|\S+", text):
+        run_starts, run_ends = _places_of(run.group(), run.start())
+        starts += run_starts
+        ends += run_ends
+    if len(starts) + 1 != len(normalised):  # marks that combine across a space: every character maps to the whole text
+        return normalised, [0] * len(normalised), [len(text)] * len(normalised)
+    return normalised, [*starts, len(text)], [*ends, len(text)]
 
 
-def _places_of(run: str, first: int) -> tuple[list[int], list[int]]:
-    """Where the characters of a normalised run come from: character by character if they can be told, else all from all."""
+def _places_of(run: str, offset: int) -> tuple[list[int], list[int]]:
+    """The origin of each normalised character: its cluster if clusters normalise independently, else the whole run."""
     length = len(_normalise(run)) - 1
-    clusters = [(found.start(), found.end()) for found in CLUSTER.finditer(run)]
+    clusters = [(match.start(), match.end()) for match in CLUSTER.finditer(run)]
     sizes = [len(_normalise(run[start:end])) - 1 for start, end in clusters]
     if sum(sizes) != length:
-        return [first] * length, [first + len(run)] * length
-    starts = [first + start for (start, _), size in zip(clusters, sizes, strict=True) for _ in range(size)]
-    ends = [first + end for (_, end), size in zip(clusters, sizes, strict=True) for _ in range(size)]
+        return [offset] * length, [offset + len(run)] * length
+    starts = [offset + start for (start, _), size in zip(clusters, sizes, strict=True) for _ in range(size)]
+    ends = [offset + end for (_, end), size in zip(clusters, sizes, strict=True) for _ in range(size)]
     return starts, ends
 
 
 def _normalise(text: str) -> str:
-    """Lower case, compatibility forms folded (full-width letters, ligatures), a separator at the end."""
+    """Lower-case, fold compatibility forms such as full-width letters and ligatures, and append a separator."""
     if not text.isascii():
         text = unicodedata.normalize("NFKC", text).translate(INVISIBLE)
     return text.lower() + "\n"

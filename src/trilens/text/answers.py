@@ -1,4 +1,4 @@
-"""Whether a text holds an answer: DPR's rule, token by token, or a regular expression as in TREC's questions."""
+"""Answer matching: whether a text contains an answer, by DPR's tokens or by a regular expression as in TREC QA."""
 
 import re
 import unicodedata
@@ -10,30 +10,30 @@ from trilens.errors import BadInput
 AnswerKind = Literal["string", "regex"]
 
 
-class _Spaced(dict[int, str]):
-    """What each character becomes so that `split` finds DPR's tokens; asked once per character, since it is a table.
+class _TokenSpacing(dict[int, str]):
+    """Translation table that puts spaces between DPR's tokens, filled on first use of each character.
 
-    Letters, numbers and marks stay together; any other visible character is a token of its own; the rest parts tokens.
+    Runs of letters, numbers and marks are tokens, and so is any other visible character; the rest separates tokens.
     """
 
     def __missing__(self, code: int) -> str:
         character = chr(code)
-        kind = unicodedata.category(character)[0]
-        spaced = character if kind in "LNM" else " " if kind in "ZC" else f" {character} "
+        category = unicodedata.category(character)[0]
+        spaced = character if category in "LNM" else " " if category in "ZC" else f" {character} "
         self[code] = spaced
         return spaced
 
 
-_SPACED = _Spaced()
+_TOKEN_SPACING = _TokenSpacing()
 
 
 def answer_tokens(text: str) -> list[str]:
-    """The tokens of DPR's SimpleTokenizer: accents as marks of their own (NFD), lower case, curly apostrophes straight."""
-    return _normalised(text).translate(_SPACED).lower().split()
+    """The tokens of DPR's SimpleTokenizer: NFD, lower case, straight apostrophes."""
+    return _normalised(text).translate(_TOKEN_SPACING).lower().split()
 
 
 class AnswerMatcher:
-    """Looks for any of some answers in texts. Answers without a token are in no text."""
+    """Matches a list of answers against texts. Answers without a token match nothing."""
 
     def __init__(self, answers: Sequence[str], kind: AnswerKind = "string") -> None:
         if isinstance(answers, str):
@@ -43,27 +43,27 @@ class AnswerMatcher:
         self._needles: list[str] = []
         self._patterns: list[re.Pattern[str]] = []
         if kind == "string":
-            self._needles = [_bordered(tokens) for answer in answers if (tokens := answer_tokens(answer))]
+            self._needles = [_padded(tokens) for answer in answers if (tokens := answer_tokens(answer))]
         else:
             self._patterns = [_pattern(answer) for answer in answers if answer.strip()]
 
     def __bool__(self) -> bool:
-        """Whether there is anything to look for."""
+        """Whether any answer can match."""
         return bool(self._needles or self._patterns)
 
     def matches(self, text: str) -> bool:
-        """Whether the tokens of an answer stand in the text one after the other, or a pattern is found in it."""
+        """Whether the text contains the tokens of an answer as a contiguous sequence, or a match of a pattern."""
         if self._patterns:
             normalised = _normalised(text)
             return any(pattern.search(normalised) for pattern in self._patterns)
         if not self._needles:
             return False
-        haystack = _bordered(answer_tokens(text))
+        haystack = _padded(answer_tokens(text))
         return any(needle in haystack for needle in self._needles)
 
 
 def has_answer(text: str, answers: Sequence[str], kind: AnswerKind = "string") -> bool:
-    """Whether a text holds any of the answers. For many texts and the same answers an `AnswerMatcher` is faster."""
+    """Whether a text contains any of the answers. For many texts, reuse an `AnswerMatcher`."""
     return AnswerMatcher(answers, kind).matches(text)
 
 
@@ -71,8 +71,8 @@ def _normalised(text: str) -> str:
     return unicodedata.normalize("NFD", text.replace("’", "'").replace("\n", " "))
 
 
-def _bordered(tokens: list[str]) -> str:
-    """No token holds a space, so a run of tokens is found as a string with spaces around it."""
+def _padded(tokens: list[str]) -> str:
+    """Join tokens with spaces around each, so that a substring test compares whole tokens."""
     return f" {' '.join(tokens)} "
 
 
@@ -80,4 +80,6 @@ def _pattern(answer: str) -> re.Pattern[str]:
     try:
         return re.compile(_normalised(answer), re.IGNORECASE | re.MULTILINE)
     except re.error as error:
-        raise BadInput(f"the answer {answer[:80]!r} is no regular expression ({error}); expected one: repair it") from error
+        raise BadInput(
+            f"the answer {answer[:80]!r} is not a valid regular expression ({error}); expected one: repair it"
+        ) from error

@@ -1,4 +1,4 @@
-"""The BEIR layout as a value: a corpus, its queries, and for each split the judgements."""
+"""Datasets in the BEIR layout: a corpus, its queries, and the judgements of each split."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +12,7 @@ from trilens.text.queries import Queries, read_queries
 
 @dataclass(frozen=True, slots=True)
 class Beir:
-    """A folder with corpus.jsonl, queries.jsonl and qrels/<split>.tsv; files are read when asked for."""
+    """A folder with corpus.jsonl, queries.jsonl and qrels/<split>.tsv; each call reads its files."""
 
     folder: Path
 
@@ -27,12 +27,12 @@ class Beir:
 
     @property
     def corpus_path(self) -> Path:
-        """The file of documents."""
+        """The corpus file."""
         return layout_file(self.folder, "corpus.jsonl") or self.folder / "corpus.jsonl"
 
     @property
     def sources(self) -> list[Path]:
-        """The file of documents, as datasets of any layout name theirs."""
+        """The corpus file, as `Dataset` names it."""
         return [self.corpus_path]
 
     def splits(self) -> list[str]:
@@ -40,11 +40,11 @@ class Beir:
         return sorted(path.stem for path in (self.folder / "qrels").glob("*.tsv") if path.is_file())
 
     def split(self, name: str) -> Split:
-        """The judged queries of a split; what other splits judge is not unjudged."""
+        """The judged queries of a split. Queries that only other splits judge do not count as unjudged."""
         qrels = self.qrels(name)
-        others = {query_id for other in self.splits() if other != name for query_id in self.qrels(other)}
-        elsewhere = others - qrels.keys()
-        queries = {query_id: query for query_id, query in self._queries().items() if query_id not in elsewhere}
+        judged_elsewhere = {query_id for other in self.splits() if other != name for query_id in self.qrels(other)}
+        excluded = judged_elsewhere - qrels.keys()
+        queries = {query_id: query for query_id, query in self._queries().items() if query_id not in excluded}
         return judged_split(name, queries, qrels, shown(self._qrels_path(name)))
 
     def qrels(self, split: str) -> Qrels:
@@ -52,20 +52,15 @@ class Beir:
         return read_qrels(self._qrels_path(split))
 
     def queries(self, split: str) -> dict[str, str]:
-        """The texts of the queries that have judgements in this split, in the order of queries.jsonl."""
-        judged = judged_split(split, self._queries(), self.qrels(split), shown(self._qrels_path(split)))
-        return judged.texts()
+        """The texts of the queries with judgements in this split, in the order of queries.jsonl."""
+        return judged_split(split, self._queries(), self.qrels(split), shown(self._qrels_path(split))).texts()
 
     def _qrels_path(self, split: str) -> Path:
         splits = self.splits()
         if split not in splits:
-            known = ", ".join(map(repr, splits)) or "none: there is no qrels/<split>.tsv"
-            raise BadInput(f"{shown(self.folder)} has no split {split!r}; choose one of those it has: {known}")
+            known = f"one of {', '.join(map(repr, splits))}" if splits else "a file qrels/<split>.tsv"
+            raise BadInput(f"{shown(self.folder)} has no split {split!r}; expected {known}")
         return self.folder / "qrels" / f"{split}.tsv"
-
-    def all_queries(self) -> dict[str, str]:
-        """The texts of all queries, judged or not."""
-        return {query_id: query.text for query_id, query in self._queries().items()}
 
     def _queries(self) -> Queries:
         path = layout_file(self.folder, "queries.jsonl")

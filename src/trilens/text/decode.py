@@ -1,4 +1,4 @@
-"""From bytes to text: decompression, the byte order mark, and errors that say where a file stops being UTF-8."""
+"""Decompress files and decode them as UTF-8; decoding errors name the file, the line and the byte offset."""
 
 import bz2
 import gzip
@@ -12,11 +12,9 @@ from typing import IO, NamedTuple, cast
 from trilens.errors import BadInput
 from trilens.text.files import shown
 
-BOM = b"\xef\xbb\xbf"
-
 
 class Place(NamedTuple):
-    """Where something was read; line 0 means the file as a whole."""
+    """A position in the input, for messages; line 0 stands for the whole file."""
 
     where: str
     line: int = 0
@@ -27,12 +25,12 @@ class Place(NamedTuple):
 
 @contextmanager
 def open_bytes(path: Path) -> Iterator[IO[bytes]]:
-    """Open for reading, decompressed by suffix. Whatever goes wrong inside the block names the file."""
+    """Open a file for reading, decompressed according to its suffix. Read errors inside the block become `BadInput`."""
     try:
         with _open(path) as stream:
             yield stream
     except FileNotFoundError as error:
-        raise BadInput(f"{shown(path)} does not exist; expected a file: check the path, or the link") from error
+        raise BadInput(f"{shown(path)} does not exist; expected a file: check the path or the link") from error
     except (EOFError, zlib.error, lzma.LZMAError) as error:
         raise BadInput(f"{shown(path)} is damaged or cut short: {error}; decompress or copy it again") from error
     except OSError as error:
@@ -51,20 +49,24 @@ def _open(path: Path) -> IO[bytes]:
 
 
 def not_utf8(place: Place, offset: int, value: int) -> BadInput:
-    """The error for a byte that no UTF-8 text can hold there."""
-    return BadInput(f"{place} is not UTF-8: byte 0x{value:02x} at offset {offset}; expected UTF-8: convert it, or leave it out")
+    """The error for an invalid byte."""
+    return BadInput(f"{place} is not UTF-8: byte 0x{value:02x} at offset {offset}; expected UTF-8: convert it or leave it out")
 
 
 def binary(place: Place, offset: int) -> BadInput:
-    """The error for a NUL byte, which text files do not have and nearly all others do."""
-    return BadInput(f"{place} is binary: NUL byte at offset {offset}; expected text in UTF-8: convert it, or leave it out")
+    """The error for a NUL byte: text files have none, nearly all binary files do."""
+    return BadInput(f"{place} is binary: NUL byte at offset {offset}; expected text in UTF-8: convert it or leave it out")
 
 
 def read_text(path: Path) -> str:
-    """A whole file as text, with every line end as a newline."""
+    """Read a whole file as text, with all line ends as newlines."""
     with open_bytes(path) as stream:
-        raw = stream.read()
-    place = Place(shown(path))
+        return decode_text(stream.read(), shown(path))
+
+
+def decode_text(raw: bytes, where: str) -> str:
+    """Decode the bytes of a whole file, with all line ends as newlines; errors name the file `where`."""
+    place = Place(where)
     nul = raw.find(b"\0")
     if nul >= 0:
         raise binary(place, nul)
@@ -76,9 +78,9 @@ def read_text(path: Path) -> str:
 
 
 class TextLines:
-    """The lines of a stream with their numbers; it can be read on after a line that is not UTF-8.
+    """Iterator over the decoded lines of a stream; `number` is that of the last line.
 
-    A NUL byte ends it: the rest of a binary file would be one error per line.
+    Iteration can continue after a line that is not UTF-8. A NUL byte ends it: every line of a binary file would be an error.
     """
 
     def __init__(self, stream: IO[bytes], where: str) -> None:

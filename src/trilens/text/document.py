@@ -1,4 +1,4 @@
-"""A document: the unit that users add, delete and get back."""
+"""Documents: the unit that users add, delete and retrieve."""
 
 import json
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ MAX_ID_BYTES = 1024
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One text with the user's own id. `metadata` is any JSON object; filters look into it."""
+    """A text with the user's id. `metadata` is a JSON object that filters refer to."""
 
     doc_id: str
     text: str
@@ -35,7 +35,7 @@ class Document:
         self.metadata_json()
 
     def metadata_json(self) -> str:
-        """The metadata in canonical form: equal objects give equal strings."""
+        """The metadata as canonical JSON: equal objects give equal strings."""
         try:
             text = json.dumps(self.metadata, ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":"))
         except (TypeError, ValueError, RecursionError) as error:
@@ -44,13 +44,13 @@ class Document:
         return text
 
 
-def require_utf8(what: str, text: str) -> None:
-    """Refuse lone surrogates: they have no UTF-8 form, so they could not be stored or encoded."""
+def require_utf8(name: str, text: str) -> None:
+    """Raise `BadInput` if the text has lone surrogates, which UTF-8 cannot encode. `name` names the text in the error."""
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        bad = ord(text[error.start])
+        surrogate = ord(text[error.start])
         raise BadInput(
-            f"{what} holds the lone surrogate U+{bad:04X} at character {error.start}; expected valid Unicode: "
-            "repair the source, or skip the record"
+            f"{name} holds the lone surrogate U+{surrogate:04X} at character {error.start}; expected valid Unicode: "
+            "repair the source or skip the record"
         ) from error

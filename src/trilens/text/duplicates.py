@@ -1,4 +1,4 @@
-"""Every id once: remembers where each was first read, in a table that moves to disk when it gets large."""
+"""Detection of duplicate ids, with the place of each first occurrence in a table that spills to disk."""
 
 import sqlite3
 from types import TracebackType
@@ -10,10 +10,10 @@ CACHE_KIB = 64 * 1024
 
 
 class SeenIds:
-    """A context in which `add` refuses an id that came before. Memory is bounded by the cache, not by the ids."""
+    """The set of ids read so far, as a context manager. Memory use is bounded by the cache, not by the number of ids."""
 
     def __init__(self) -> None:
-        # An empty name is a temporary database that SQLite keeps in its cache, spills to disk and removes by itself.
+        # An empty name opens a temporary database, which SQLite keeps in its cache, spills to disk and removes.
         self._table = sqlite3.connect("", isolation_level=None, check_same_thread=False)
         self._table.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
         self._table.execute("PRAGMA journal_mode = OFF")
@@ -28,19 +28,19 @@ class SeenIds:
         self._table.close()
 
     def add(self, doc_id: str, place: Place) -> None:
-        """Remember the id, or raise with both places when it is known."""
+        """Add an id; raise an error with both places if it was added before."""
         file = self._files.setdefault(place.where, len(self._files))
         try:
-            added = self._table.execute("INSERT OR IGNORE INTO seen VALUES (?, ?, ?)", (doc_id, file, place.line))
+            cursor = self._table.execute("INSERT OR IGNORE INTO seen VALUES (?, ?, ?)", (doc_id, file, place.line))
         except sqlite3.OperationalError as error:
             raise BadInput(
-                f"{place}: the table of ids cannot be kept: {error}; make room in the temporary folder, "
-                "or name another one in SQLITE_TMPDIR"
+                f"{place}: the table of ids cannot be written: {error}; free space in the temporary folder, "
+                "or set SQLITE_TMPDIR to another one"
             ) from error
-        if not added.rowcount:
+        if not cursor.rowcount:
             raise BadInput(
                 f"{place}: the id {doc_id[:80]!r} was read before at {self._first(doc_id)}; "
-                "expected every id once: remove or rename one of the two"
+                "expected unique ids: remove or rename one of the two"
             )
 
     def _first(self, doc_id: str) -> Place:

@@ -1,9 +1,8 @@
-"""HTML to a title and the text that a reader sees: block borders become newlines, scripts and styles are left out."""
+"""Extract the title and the visible text of HTML: block elements start new lines, scripts and styles are dropped."""
 
 import re
+from html import unescape
 from html.parser import HTMLParser
-
-from trilens.errors import BadInput
 
 HIDDEN = frozenset({"script", "style", "noscript", "template"})
 BLOCK_NAMES = """
@@ -18,44 +17,44 @@ SPACES = re.compile(r"[ \t\n\r\f\v\xa0]+")
 
 
 def read_html(markup: str) -> tuple[str, str]:
-    """The title (or else the first heading) and the visible text."""
-    page = _Page()
-    try:
-        page.feed(markup)
-        page.close()
-    except AssertionError as error:  # how html.parser reports a marked section that it does not know
-        raise BadInput(f"broken HTML ({error}); expected a page that a browser can show: repair the file") from error
-    return page.title or page.heading, page.text()
+    """The title, or else the first heading, and the visible text."""
+    extractor = _TextExtractor()
+    # No tag can end after the last ">". The parser would scan that part from each "<", in quadratic time.
+    tail_start = markup.rfind(">") + 1
+    extractor.feed(markup[:tail_start])
+    extractor.close()
+    extractor.handle_data(unescape(markup[tail_start:].partition("<!--")[0]))
+    return extractor.title or extractor.heading, extractor.text()
 
 
-class _Page(HTMLParser):
+class _TextExtractor(HTMLParser):
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
         self.title = ""
         self.heading = ""
-        self._parts: list[str] = []
+        self._pieces: list[str] = []
         self._hidden: list[str] = []
-        self._title_parts: list[str] | None = None
+        self._title_pieces: list[str] | None = None
         self._heading_start: int | None = None
         self._preformatted = 0
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         if self._hidden:
-            # Only the same tag can nest: a stray opening tag inside must not hide the rest of the page.
+            # Only the same tag nests: a stray opening tag inside must not hide the rest of the page.
             if tag == self._hidden[0]:
                 self._hidden.append(tag)
         elif tag in HIDDEN:
             self._hidden.append(tag)
         elif tag == "title":
-            self._title_parts = []
+            self._title_pieces = []
         else:
-            self._border(tag)
+            self._break(tag)
             self._preformatted += tag == "pre"
             if tag in HEADINGS and not self.heading and self._heading_start is None:
-                self._heading_start = len(self._parts)
+                self._heading_start = len(self._pieces)
 
     def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self._border(tag)
+        self._break(tag)
 
     def handle_endtag(self, tag: str) -> None:
         if self._hidden:
@@ -65,47 +64,62 @@ class _Page(HTMLParser):
             self._end_title()
         else:
             if tag in HEADINGS and self._heading_start is not None:
-                self.heading = _line("".join(self._parts[self._heading_start :]))
+                self.heading = _one_line("".join(self._pieces[self._heading_start :]))
                 self._heading_start = None
-            self._border(tag)
+            self._break(tag)
             self._preformatted -= tag == "pre" and self._preformatted > 0
 
     def handle_data(self, data: str) -> None:
         if self._hidden:
             return
-        if self._title_parts is not None:
-            self._title_parts.append(data)
+        if self._title_pieces is not None:
+            self._title_pieces.append(data)
         elif self._preformatted:
-            self._parts.append(data)
+            self._pieces.append(data)
         else:
             self._add(SPACES.sub(" ", data))
 
+    def parse_marked_section(self, i: int, report: bool = True) -> int:
+        """Skip a marked section; like browsers, treat one of unknown kind as a comment up to the next `>`."""
+        try:
+            return super().parse_marked_section(i, report)
+        except AssertionError:
+            return self.parse_bogus_comment(i, report)
+
+    def parse_comment(self, i: int, report: bool = True) -> int:
+        """Skip a comment; like browsers, let an unclosed one extend to the end of the page."""
+        end = super().parse_comment(i, report)
+        if end >= 0:
+            return end
+        self._hidden.append("!--")
+        return len(self.rawdata)
+
     def text(self) -> str:
-        """All visible text, one block per line, at most one blank line between blocks."""
-        if self._title_parts is not None:
-            # A title that never ends swallowed the page: what it holds is text after all.
-            self._parts.extend(self._title_parts)
-        lines = (line.rstrip() for line in "".join(self._parts).split("\n"))
+        """The visible text: one block per line, at most one blank line between blocks."""
+        if self._title_pieces is not None:
+            # An unclosed title has swallowed the page.
+            self._pieces.extend(self._title_pieces)
+        lines = (line.rstrip() for line in "".join(self._pieces).split("\n"))
         return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip("\n")
 
-    def _border(self, tag: str) -> None:
+    def _break(self, tag: str) -> None:
         if tag in CELLS:
             self._add(" ")
-        elif tag in BLOCKS and self._parts and not self._parts[-1].endswith("\n"):
-            self._parts.append("\n")
+        elif tag in BLOCKS and self._pieces and not self._pieces[-1].endswith("\n"):
+            self._pieces.append("\n")
 
     def _add(self, text: str) -> None:
-        """Add text whose spaces are single: none after another space, none at the start of a line."""
-        if not self._parts or self._parts[-1][-1].isspace():
+        """Append text, dropping spaces after a space and at the start of a line."""
+        if not self._pieces or self._pieces[-1][-1].isspace():
             text = text.lstrip(" ")
         if text:
-            self._parts.append(text)
+            self._pieces.append(text)
 
     def _end_title(self) -> None:
-        # Later titles belong to drawings inside the page.
-        self.title = self.title or _line("".join(self._title_parts or []))
-        self._title_parts = None
+        # Later titles belong to embedded SVG.
+        self.title = self.title or _one_line("".join(self._title_pieces or []))
+        self._title_pieces = None
 
 
-def _line(text: str) -> str:
+def _one_line(text: str) -> str:
     return SPACES.sub(" ", text).strip()

@@ -1,4 +1,4 @@
-"""JSON to records, one at a time: one object per line, or the members of one long array."""
+"""Stream records from JSON Lines, or from the members of a JSON array."""
 
 import codecs
 import json
@@ -11,14 +11,14 @@ from trilens.text.records import Record
 
 WINDOW_CHARACTERS = 1 << 20
 LONGEST_LITERAL = 16
-"""A parse error this close to the end of what was read may be a literal (`-Infinity`, `\\u00e9`) that goes on."""
+"""A parse error this close to the end of the window may be a literal (`-Infinity`, `\\u00e9`) that the window cut."""
 
-SHORTEST_CUT = 3
-"""A number may have been cut in two if this few characters follow what was parsed: 1 of `1e+5`, with `e+` behind it."""
+NUMBER_TAIL = 3
+"""If fewer characters follow a parsed value, it may be a number that the window cut: 1 of `1e+5`, followed by `e+`."""
 
 
 def read_jsonl(stream: IO[bytes], where: str) -> Iterator[Record | BadInput]:
-    """One record per line; blank lines are skipped, and a broken line does not end the file."""
+    """Yield one record per line. Blank lines are skipped; a broken line is yielded as an error."""
     lines = TextLines(stream, where)
     while True:
         try:
@@ -36,8 +36,8 @@ def read_jsonl(stream: IO[bytes], where: str) -> Iterator[Record | BadInput]:
 
 
 def read_json(stream: IO[bytes], where: str) -> Iterator[Record | BadInput]:
-    """The members of an array, or the one object that is the file. Broken JSON ends it: nothing after it is certain."""
-    window = _Window(stream, where)
+    """Yield the members of an array, or a single object. Broken JSON ends the file."""
+    window = _JsonWindow(stream, where)
     first = window.peek()
     if first == "":
         return
@@ -61,8 +61,8 @@ def read_json(stream: IO[bytes], where: str) -> Iterator[Record | BadInput]:
         raise window.broken("more text after the array")
 
 
-class _Window:
-    """The part of a JSON file that is in memory: it grows to the longest record, not to the file."""
+class _JsonWindow:
+    """The part of a JSON file that is in memory; it grows with the longest record, not with the file."""
 
     def __init__(self, stream: IO[bytes], where: str) -> None:
         self.line = 1
@@ -71,19 +71,19 @@ class _Window:
         self._decoder = codecs.getincrementaldecoder("utf-8-sig")()
         self._parse = json.JSONDecoder().raw_decode
         self._text = ""
-        self._at = 0
+        self._position = 0
         self._read_bytes = 0
         self._ended = False
 
     def broken(self, reason: str, advice: str = "repair the file") -> BadInput:
-        """The error for what stands here."""
+        """The error for broken JSON at the current line."""
         return BadInput(f"{self._where}:{self.line}: broken JSON ({reason}); expected an array of records: {advice}")
 
     def peek(self) -> str:
-        """The next character that is not a space, or "" at the end."""
+        """The next character that is not white space, or "" at the end."""
         while True:
-            while self._at < len(self._text):
-                character = self._text[self._at]
+            while self._position < len(self._text):
+                character = self._text[self._position]
                 if character not in " \t\n\r":
                     return character
                 self.skip()
@@ -91,37 +91,37 @@ class _Window:
                 return ""
 
     def skip(self) -> None:
-        """Go past one character."""
-        self.line += self._text[self._at] == "\n"
-        self._at += 1
+        """Skip one character."""
+        self.line += self._text[self._position] == "\n"
+        self._position += 1
 
     def value(self) -> object:
-        """The value that starts here."""
+        """Parse the value at the current position."""
         while True:
             try:
-                value, end = self._parse(self._text, self._at)
+                value, end = self._parse(self._text, self._position)
             except json.JSONDecodeError as error:
-                if self._may_go_on(error) and self._grow():
+                if self._may_be_cut(error) and self._grow():
                     continue
-                self.line += self._text.count("\n", self._at, error.pos)
+                self.line += self._text.count("\n", self._position, error.pos)
                 raise self.broken(error.msg) from error
             except (ValueError, RecursionError) as error:
                 raise self.broken(_reason(error)) from error
-            if len(self._text) - end < SHORTEST_CUT and self._grow():
+            if len(self._text) - end < NUMBER_TAIL and self._grow():
                 continue
-            self.line += self._text.count("\n", self._at, end)
-            self._at = end
+            self.line += self._text.count("\n", self._position, end)
+            self._position = end
             return value
 
-    def _may_go_on(self, error: json.JSONDecodeError) -> bool:
+    def _may_be_cut(self, error: json.JSONDecodeError) -> bool:
         return error.msg.startswith("Unterminated") or error.pos >= len(self._text.rstrip()) - LONGEST_LITERAL
 
     def _grow(self) -> bool:
-        """Drop what was used and read on, twice as much each time, so that a long record costs linear time."""
+        """Drop the consumed text and read on. The window doubles for long records, so that they take linear time."""
         if self._ended:
             return False
-        rest = len(self._text) - self._at
-        raw = self._stream.read(max(WINDOW_CHARACTERS, rest))
+        unread = len(self._text) - self._position
+        raw = self._stream.read(max(WINDOW_CHARACTERS, unread))
         self._read_bytes += len(raw)
         self._ended = not raw
         if b"\0" in raw:
@@ -132,9 +132,9 @@ class _Window:
             offset = self._read_bytes - len(error.object) + error.start
             raise not_utf8(Place(self._where), offset, error.object[error.start]) from error
         if self._ended:
-            return False  # and what is in the window stays where it is
-        self._text = self._text[self._at :] + more
-        self._at = 0
+            return False
+        self._text = self._text[self._position :] + more
+        self._position = 0
         return True
 
 

@@ -1,4 +1,4 @@
-"""A dataset put together from files: a corpus, and for each split queries with judgements or answers (DPR, TREC, MIRACL)."""
+"""Datasets assembled from separate files: a corpus, and queries with judgements or answers per split (DPR, TREC, MIRACL)."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -7,20 +7,22 @@ from pathlib import Path
 
 from trilens.errors import BadInput
 from trilens.text.dataset import Split, answered_split, judged_split, with_language
-from trilens.text.files import COMPRESSIONS, layout_file, shown
+from trilens.text.files import layout_file, shown, without_compression
 from trilens.text.qrels import read_qrels
 from trilens.text.queries import read_queries
+from trilens.text.reader_table import CSV, JSON, JSONL, TEXT, TSV
 
 CORPUS_FILES = ("corpus.jsonl", "corpus.tsv", "psgs_w100.tsv")
 CORPUS_FOLDERS = ("corpus", "docs")
 MIRACL = re.compile(r"(?P<set>.+)-(?P<language>[a-z]{2,3})-(?P<split>[A-Za-z-]+)")
 MIRACL_CORPORA = ("*corpus*-{language}", ".")
-QUESTION_SUFFIXES = (".qa.csv", ".csv", ".tsv", ".jsonl", ".json")
+QUESTION_SUFFIXES = (".qa.csv", *(suffix for reader in (CSV, TSV, JSONL, JSON) for suffix in reader.suffixes))
+TREC_SUFFIXES = (".trec", ".topics", ".qrels", ".qrel", *TEXT.suffixes, *QUESTION_SUFFIXES)
 
 
 @dataclass(frozen=True, slots=True)
 class SplitFiles:
-    """The queries of a split, and the judgements unless the queries bring their answers."""
+    """The file of queries of a split, and the file of judgements; None if the queries have answers instead."""
 
     queries: Path
     qrels: Path | None = None
@@ -28,7 +30,7 @@ class SplitFiles:
 
 @dataclass(frozen=True, slots=True)
 class JudgedFiles:
-    """`language` is that of all queries, if the names of the files tell it."""
+    """A dataset of separate files. `language` is that of all queries, if the file names give it."""
 
     name: str
     sources: list[Path]
@@ -40,10 +42,10 @@ class JudgedFiles:
         return sorted(self.files)
 
     def split(self, name: str) -> Split:
-        """A split, read from its files."""
+        """Read a split from its files."""
         if name not in self.files:
             known = ", ".join(map(repr, self.splits()))
-            raise BadInput(f"{self.name} has no split {name!r}; choose one of those it has: {known}")
+            raise BadInput(f"{self.name} has no split {name!r}; expected one of {known}")
         files = self.files[name]
         queries = read_queries(files.queries)
         if self.language:
@@ -54,7 +56,7 @@ class JudgedFiles:
 
 
 def given_files(corpus: Path, queries: Path, qrels: Path | None) -> JudgedFiles:
-    """Files that the user names; the one split has the name of the file of queries."""
+    """A dataset of files that the user names; its only split is named after the file of queries."""
     for path in (corpus, queries, *([qrels] if qrels else [])):
         if not path.exists():
             raise BadInput(f"{shown(path)} does not exist; expected a file: check the path")
@@ -62,88 +64,89 @@ def given_files(corpus: Path, queries: Path, qrels: Path | None) -> JudgedFiles:
 
 
 def find_dpr(folder: Path) -> JudgedFiles | None:
-    """DPR's layout: psgs_w100.tsv, or another corpus, and files of questions with their answers such as nq-test.qa.csv."""
+    """A folder in DPR's layout: psgs_w100.tsv or another corpus, and files of questions with answers (nq-test.qa.csv)."""
     corpus = find_corpus(folder)
-    names = [path for path in sorted(folder.iterdir()) if path.is_file() and path not in corpus]
-    files = {_stem(path): SplitFiles(path) for path in names if _plain(path.name).endswith(QUESTION_SUFFIXES)}
+    paths = [path for path in sorted(folder.iterdir()) if path.is_file() and path not in corpus]
+    files = {_stem(path): SplitFiles(path) for path in paths if without_compression(path.name).endswith(QUESTION_SUFFIXES)}
     return JudgedFiles(folder.resolve().name, corpus, files) if corpus and files else None
 
 
 def find_trec(folder: Path, language: str | None) -> JudgedFiles | None:
-    """Topics and judgements whose names differ in their first word alone, as TREC and MIRACL have them."""
-    topics, qrels = _named(folder, "topics"), _named(folder, "qrels")
+    """A folder in the layout of TREC or MIRACL: pairs of files such as topics.NAME and qrels.NAME."""
+    topics, qrels = _files_by_split(folder, "topics"), _files_by_split(folder, "qrels")
     pairs = {name: SplitFiles(path, qrels[name]) for name, path in topics.items() if name in qrels}
     if not pairs:
         return None
-    told = {name: match for name in pairs if (match := MIRACL.fullmatch(name))}
-    if len(told) < len(pairs):
+    miracl_names = {name: match for name in pairs if (match := MIRACL.fullmatch(name))}
+    if len(miracl_names) < len(pairs):
         files = {name or "test": files for name, files in pairs.items()}
         return JudgedFiles(folder.resolve().name, _require_corpus(folder, find_corpus(folder)), files)
-    chosen = choose_language(folder, sorted({match["language"] for match in told.values()}), language)
-    of_language = {match["split"]: pairs[name] for name, match in told.items() if match["language"] == chosen}
-    corpus = _require_corpus(folder, _miracl_corpus(folder, chosen))
-    return JudgedFiles(next(match["set"] for match in told.values()) + f"-{chosen}", corpus, of_language, chosen)
+    language = choose_language(folder, sorted({match["language"] for match in miracl_names.values()}), language)
+    files = {match["split"]: pairs[name] for name, match in miracl_names.items() if match["language"] == language}
+    corpus = _require_corpus(folder, _miracl_corpus(folder, language))
+    dataset_name = next(match["set"] for match in miracl_names.values())
+    return JudgedFiles(f"{dataset_name}-{language}", corpus, files, language)
 
 
 def find_corpus(folder: Path) -> list[Path]:
-    """The file or folder of documents, if there is one of the usual names."""
+    """The corpus file or folder, if one has a usual name."""
     files = (layout_file(folder, name) for name in CORPUS_FILES)
     folders = (folder / name if (folder / name).is_dir() else None for name in CORPUS_FOLDERS)
-    found = next((path for path in (*files, *folders) if path is not None), None)
-    return [] if found is None else [found]
+    corpus = next((path for path in (*files, *folders) if path is not None), None)
+    return [] if corpus is None else [corpus]
 
 
-def choose_language(folder: Path, known: Sequence[str], said: str | None) -> str:
-    """The one language whose corpus is searched: what was said, or the only one there is."""
-    if said in known:
-        return str(said)
-    if said is None and len(known) == 1:
+def choose_language(folder: Path, known: Sequence[str], language: str | None) -> str:
+    """The language of the corpus to search: the requested one, or the only one."""
+    if language in known:
+        return str(language)
+    if language is None and len(known) == 1:
         return known[0]
-    given = "has a corpus for each language" if said is None else f"has no corpus in {said!r}"
-    raise BadInput(f"{shown(folder)} {given}; choose one with --lang: {', '.join(known)}")
+    problem = "has a corpus for each language" if language is None else f"has no corpus in {language!r}"
+    raise BadInput(f"{shown(folder)} {problem}; choose one with --lang: {', '.join(known)}")
 
 
 def _miracl_corpus(folder: Path, language: str) -> list[Path]:
-    """The files docs-0.jsonl.gz, docs-1.jsonl.gz …, below the folder or beside it, in a folder named after the language."""
-    places = (place for root in (folder, folder.parent) for place in _folders(root, language))
-    for place in places:
-        found = sorted(path for path in place.glob("docs*.jsonl*") if path.is_file())
-        if found:
-            return found
+    """The files docs-0.jsonl.gz, docs-1.jsonl.gz …, in a folder of the language below or beside this folder."""
+    candidates = (candidate for root in (folder, folder.parent) for candidate in _corpus_folders(root, language))
+    for candidate in candidates:
+        files = sorted(path for path in candidate.glob("docs*.jsonl*") if path.is_file())
+        if files:
+            return files
     return find_corpus(folder)
 
 
-def _folders(root: Path, language: str) -> Iterator[Path]:
+def _corpus_folders(root: Path, language: str) -> Iterator[Path]:
     for pattern in MIRACL_CORPORA:
         yield from sorted(root.glob(pattern.format(language=language))) if pattern != "." else [root]
 
 
-def _named(folder: Path, word: str) -> dict[str, Path]:
-    """Files such as topics.miracl-v1.0-sw-dev.tsv or topics.txt, by what is left of the name."""
-    found: dict[str, Path] = {}
-    for pattern in (f"{word}*", f"{word}/{word}*", f"*/{word}*", f"*/{word}/{word}*"):
+def _files_by_split(folder: Path, prefix: str) -> dict[str, Path]:
+    """Files such as topics.miracl-v1.0-sw-dev.tsv or topics.txt, by the name between prefix and suffix."""
+    files: dict[str, Path] = {}
+    for pattern in (f"{prefix}*", f"{prefix}/{prefix}*", f"*/{prefix}*", f"*/{prefix}/{prefix}*"):
         for path in sorted(folder.glob(pattern)):
             if path.is_file():
-                name = re.sub(r"\.(tsv|txt|trec|topics|qrels?|csv|jsonl|json)$", "", _plain(path.name))
-                found.setdefault(name[len(word) :].strip(".-_"), path)
-    return found
+                name = _without_suffix(without_compression(path.name), TREC_SUFFIXES)
+                files.setdefault(name[len(prefix) :].strip(".-_"), path)
+    return files
 
 
-def _require_corpus(folder: Path, found: list[Path]) -> list[Path]:
-    if not found:
+def _require_corpus(folder: Path, corpus: list[Path]) -> list[Path]:
+    if not corpus:
         raise BadInput(
             f"{shown(folder)} has topics and judgements but no corpus; expected {', '.join(CORPUS_FILES)}, a folder "
-            f"{' or '.join(CORPUS_FOLDERS)}, or docs*.jsonl.gz: give it as FOLDER, with --queries and --qrels"
+            f"{' or '.join(CORPUS_FOLDERS)}, or docs*.jsonl.gz: give the corpus as FOLDER, with --queries and --qrels"
         )
-    return found
-
-
-def _plain(name: str) -> str:
-    """Without the suffix of a compression."""
-    return next((name.removesuffix(suffix) for suffix in COMPRESSIONS if name.endswith(suffix)), name)
+    return corpus
 
 
 def _stem(path: Path) -> str:
-    """nq-test of nq-test.qa.csv.gz."""
-    name = _plain(path.resolve().name)
-    return next((name.removesuffix(suffix) for suffix in QUESTION_SUFFIXES if name.endswith(suffix)), Path(name).stem)
+    """The file name without suffixes: nq-test for nq-test.qa.csv.gz."""
+    name = without_compression(path.resolve().name)
+    stem = _without_suffix(name, QUESTION_SUFFIXES)
+    return stem if stem != name else Path(name).stem
+
+
+def _without_suffix(name: str, suffixes: Sequence[str]) -> str:
+    return next((name.removesuffix(suffix) for suffix in suffixes if name.endswith(suffix)), name)

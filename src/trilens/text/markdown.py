@@ -1,200 +1,169 @@
-"""Markdown to a title, metadata and readable text: the words and the code stay, the marks go."""
+"""Extract the title, the front matter and the plain text of Markdown (CommonMark with tables, strikethrough and footnotes)."""
 
-import html
 import re
+import textwrap
+from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
-# No pattern may look at the same characters again from many starts: a line can be megabytes long.
-FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})(.*)")
-HEADING = re.compile(r" {0,3}#{1,6}(?:[ \t]+|$)")
-UNDERLINE = re.compile(r" {0,3}(?:=+|-+)[ \t]*$")
-RULE = re.compile(r" {0,3}(?:(?:\*[ \t]*){3,}|(?:-[ \t]*){3,}|(?:_[ \t]*){3,})$")
-ITEM = re.compile(r"([ \t]*)(?:[-*+][ \t]+(?:\[[ xX]\][ \t]+)?|(\d{1,9}[.)][ \t]+))")
-QUOTE = re.compile(r"(?: {0,3}> ?)+")
-TABLE_RULE = re.compile(r"\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?$")
-DEFINITION = re.compile(r" {0,3}\[(?!\^)[^\]]+\]:[ \t]*\S+(?:[ \t]+(?:\"[^\"]*\"|'[^']*'|\([^)]*\)))?[ \t]*$")
-FOOTNOTE = re.compile(r" {0,3}\[\^[^\]]+\]:[ \t]*")
-CODE_SPAN = re.compile(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)", re.DOTALL)
-TARGET = r"\((?:[^()\s]|\([^()\s]*\))*(?:\s+(?:\"[^\"]*\"|'[^']*'))?\s*\)"
-INLINE: tuple[tuple[re.Pattern[str], str], ...] = (
-    (re.compile(r"<!--(?:(?!<!--).)*?-->", re.DOTALL), ""),
-    (re.compile(r"<((?:https?|ftp|mailto):[^<>\s]+|[^<>\s@]+@[^<>\s@]+)>"), r"\1"),
-    (re.compile(r"</?[A-Za-z][^<>]*>"), ""),
-    (re.compile(r"\[\^[^\[\]\s]+\]"), ""),
-    (re.compile(rf"!\[([^\[\]]*)\](?:{TARGET}|\[[^\[\]]*\])"), r"\1"),
-    (re.compile(rf"\[([^\[\]]*)\](?:{TARGET}|\[[^\[\]]*\])"), r"\1"),
-    (re.compile(r"(\*{1,3})(?=\S)([^*]*[^\s*])\1"), r"\2"),
-    (re.compile(r"(?<!\w)(_{1,3})(?=\S)([^_\n]*[^\s_])\1(?!\w)"), r"\2"),
-    (re.compile(r"~~(?=\S)([^~]*[^\s~])~~"), r"\1"),
-)
-ESCAPE = re.compile(r"\\([!-/:-@\[-`{-~])")
-HELD = re.compile("\U0010fff0(\\d+)\U0010fff1")
-"""Code and escaped characters wait under a number between two private characters, where no mark is looked for."""
+from markdown_it import MarkdownIt
+from markdown_it.rules_block import StateBlock
+from markdown_it.rules_block import reference as reference_rule
+from markdown_it.rules_inline import StateInline
+from markdown_it.token import Token
+
+from trilens.text.front_matter import split_front_matter
+from trilens.text.html import read_html
+
+MAX_NESTING = 100
+CONTAINER_LEVELS = 2
+"""Levels that the deepest container, an item of a list, adds at once."""
+
+QUOTE_MARKS = re.compile(r"(?: {0,3}> ?)*")
+TASK_BOX = re.compile(r"\[[ xX]\][ \t]+")
+FOOTNOTE_LABEL = re.compile(r"(\[\^[^\[\]\s]+\])(?!\()(:[ \t]*)?")
 
 
 def read_markdown(source: str) -> tuple[str, str, dict[str, Any]]:
     """The title (of the front matter, or else the first heading), the text, and the front matter."""
-    metadata, body = _front_matter(source)
+    metadata, body = split_front_matter(source)
     title = metadata.pop("title", "")
-    reader = _Lines()
-    for line in body.split("\n"):
-        reader.take(line)
-    text = re.sub(r"\n{3,}", "\n\n", reader.text()).strip("\n")
-    return str(title) or reader.title, text, metadata
+    plain_text = _PlainText(body)
+    for token in _parser().parse(body):
+        plain_text.add(token)
+    return str(title) or plain_text.title, plain_text.text(), metadata
 
 
-def _front_matter(source: str) -> tuple[dict[str, Any], str]:
-    """`key: value` lines between two lines of dashes at the very top; anything else there is left out."""
-    lines = source.split("\n")
-    if lines[0].rstrip() != "---":
-        return {}, source
-    end = next((number for number, line in enumerate(lines[1:], 1) if line.rstrip() in ("---", "...")), None)
-    if end is None:
-        return {}, source
-    found: dict[str, Any] = {}
-    key = ""
-    for line in lines[1:end]:
-        pair = re.match(r"([A-Za-z_][\w .-]*?)[ \t]*:(?:[ \t]+(.*))?$", line)
-        item = re.match(r"[ \t]*-[ \t]+(.*)$", line)
-        if pair:
-            key = pair[1]
-            if pair[2]:
-                found[key] = _value(pair[2].strip())
-        elif item and key and isinstance(found.setdefault(key, []), list):
-            found[key].append(_scalar(item[1].strip()))
-    return found, "\n".join(lines[end + 1 :])
+@cache
+def _parser() -> MarkdownIt:
+    parser = MarkdownIt("commonmark", {"maxNesting": MAX_NESTING}).enable(["table", "strikethrough"])
+    parser.block.ruler.at("reference", _link_definition)
+    parser.block.ruler.before("table", "deep_text", _deep_text)
+    parser.inline.ruler.before("link", "footnote", _footnote)
+    return parser
 
 
-def _value(text: str) -> Any:
-    if text.startswith("[") and text.endswith("]"):
-        return [_scalar(part.strip()) for part in text[1:-1].split(",") if part.strip()]
-    return _scalar(text)
+def _link_definition(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    """Block rule: `[label]: target` defines a link, except that `[^label]:` starts a footnote."""
+    first = state.bMarks[start] + state.tShift[start]
+    return not state.src.startswith("[^", first) and reference_rule(state, start, end, silent)
 
 
-def _scalar(text: str) -> str | int | float | bool:
-    """Numbers and truth values get their type, so that filters can compare them; all else is a string."""
-    if len(text) > 1 and text[0] == text[-1] and text[0] in "\"'":
-        return text[1:-1]
-    if re.fullmatch(r"-?(?:0|[1-9]\d{0,14})", text):
-        return int(text)
-    if re.fullmatch(r"-?(?:0|[1-9]\d{0,14})\.\d{1,15}", text):
-        return float(text)
-    return {"true": True, "false": False}.get(text.lower(), text)
+def _deep_text(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    """Block rule: keep blocks below the nesting limit as one paragraph; markdown-it would drop them."""
+    if silent or state.level < MAX_NESTING - CONTAINER_LEVELS:
+        return False
+    state.push("paragraph_open", "p", 1)
+    token = state.push("inline", "", 0)
+    token.content = state.getLines(start, end, state.blkIndent, False).strip()
+    token.map = [start, end]
+    token.children = []
+    state.push("paragraph_close", "p", -1)
+    state.line = end
+    return True
 
 
-class _Lines:
-    """Reads line by line; prose is gathered into runs, because a link or an emphasis may cross a line end."""
+def _footnote(state: StateInline, silent: bool) -> bool:
+    """Inline rule: drop footnote references such as `[^1]`, and `[^1]:` in front of a footnote."""
+    label = FOOTNOTE_LABEL.match(state.src, state.pos)
+    if label is None:
+        return False
+    starts_line = state.pos == 0 or state.src[state.pos - 1] == "\n"
+    state.pos = label.end() if starts_line else label.end(1)
+    return True
 
-    def __init__(self) -> None:
+
+class _PlainText:
+    """Renders block tokens as plain text, with the blank lines of the source and the indentation of its lists."""
+
+    def __init__(self, source: str) -> None:
         self.title = ""
-        self._done: list[str] = []
-        self._prose: list[str] = []
-        self._fence = ""
-        self._fence_quoted = False
-        self._in_comment = False
-        self._in_list = False
-        self._in_table = False
-        self._after_blank = True
+        self._source_lines = source.split("\n")
+        self._pieces: list[str] = []
+        self._end = 0  # the source line after the last block
+        self._open_lists = 0
+        self._item_number: str | None = None  # set between the start of a list item and its first block
+        self._in_heading = False
+        self._row: Token | None = None
+        self._cells: list[str] = []
 
-    def take(self, line: str) -> None:
-        """Read the next line."""
-        if self._in_comment:
-            self._in_comment = "-->" not in line
-            return
-        quote = QUOTE.match(line)
-        line = line[quote.end() :] if quote and not (self._fence and not self._fence_quoted) else line
-        fence = FENCE.match(line)
-        if self._fence:
-            self._code(line)
-        elif fence and not (fence[1][0] == "`" and "`" in fence[2]):
-            self._flush()
-            self._fence, self._fence_quoted = fence[1], quote is not None
-        elif self._after_blank and not self._in_list and line.startswith(("    ", "\t")) and line.strip():
-            self._done.append(line)
-            return  # the next indented line is code too
-        elif line.startswith("<!--") and "-->" not in line:
-            self._in_comment = True
-        else:
-            self._prose_line(line)
-        self._after_blank = not line.strip()
+    def add(self, token: Token) -> None:
+        """Render the next block token."""
+        match token.type:
+            case "inline":
+                self._add_inline(token)
+            case "fence" | "code_block":
+                self._add_block(token, token.content.rstrip("\n"), self._code_indent(token))
+            case "html_block":
+                self._add_block(token, read_html(token.content)[1], "")
+            case "heading_open" | "heading_close":
+                self._in_heading = token.nesting > 0
+            case "bullet_list_open" | "ordered_list_open" | "bullet_list_close" | "ordered_list_close":
+                self._open_lists += token.nesting
+            case "list_item_open":
+                self._item_number = (self._item_number or "") + (f"{token.info}{token.markup} " if token.info else "")
+            case "list_item_close":
+                self._item_number = None
+            case "tr_open":
+                self._row, self._cells = token, []
+            case "tr_close":
+                self._add_row()
 
     def text(self) -> str:
-        """Everything read, without marks."""
-        self._flush()
-        return "\n".join(self._done)
+        """The text of all tokens, with at most one blank line between blocks."""
+        return re.sub(r"\n{3,}", "\n\n", "".join(self._pieces)).strip("\n")
 
-    def _code(self, line: str) -> None:
-        closing = line.strip()
-        if closing and set(closing) == {self._fence[0]} and len(closing) >= len(self._fence):
-            self._fence = ""
-        else:
-            self._done.append(line)
-
-    def _prose_line(self, line: str) -> None:
-        if not line.strip():
-            self._in_table = False
-            self._flush()
-            self._done.append("")
-        elif heading := HEADING.match(line):
-            self._flush()
-            self._heading(_without_closing(line[heading.end() :].strip()))
-        elif UNDERLINE.match(line) and self._prose and not self._in_list:
-            lines, self._prose = self._prose, []
-            self._heading("\n".join(lines))
-        elif TABLE_RULE.match(line.strip()) and "|" in line and self._prose and "|" in self._prose[-1]:
-            self._in_table = True
-            self._prose[-1] = _cells(self._prose[-1])
-        elif not (RULE.match(line) or DEFINITION.match(line)):
-            self._paragraph(line)
-
-    def _paragraph(self, line: str) -> None:
-        if self._in_table:
-            self._prose.append(_cells(line))
+    def _add_inline(self, token: Token) -> None:
+        text = _inline_text(token.children or []).strip()
+        if self._row is not None:
+            self._cells.append(text)
             return
-        item = ITEM.match(line)
-        if item:
-            self._flush()
-            self._in_list = True
-            line = item[1] + (item[2] or "") + line[item.end() :]
-        elif not line.startswith((" ", "\t")):
-            self._in_list = self._in_list and bool(self._prose)
-        self._prose.append(FOOTNOTE.sub("", line, count=1))
+        if self._in_heading:
+            self.title = self.title or " ".join(text.split())
+        elif self._item_number is not None and (box := TASK_BOX.match(token.content)):
+            text = text.removeprefix(box[0])
+        self._add_block(token, text, self._list_indent(token))
 
-    def _heading(self, source: str) -> None:
-        text = strip_marks(source).strip()
-        self.title = self.title or " ".join(text.split())
-        self._in_list = False
-        self._done.append(text)
+    def _add_row(self) -> None:
+        row, self._row = self._row, None
+        if row is not None:
+            self._add_block(row, "  ".join(cell for cell in self._cells if cell), self._list_indent(row))
 
-    def _flush(self) -> None:
-        if self._prose:
-            self._done.append(strip_marks("\n".join(self._prose)))
-            self._prose = []
+    def _add_block(self, token: Token, text: str, indent: str) -> None:
+        if not text.strip():
+            return
+        start, end = token.map or (self._end, self._end)
+        if self._pieces:
+            blank = any(not line.strip(" \t>") for line in self._source_lines[self._end : start])
+            self._pieces.append("\n\n" if blank else "\n")
+        self._pieces.append(textwrap.indent((self._item_number or "") + text, indent))
+        self._item_number = None
+        self._end = end
 
+    def _list_indent(self, token: Token) -> str:
+        """The indentation of the token's first line, inside lists only."""
+        line = self._first_line(token) if self._open_lists else ""
+        return line[: len(line) - len(line.lstrip())]
 
-def strip_marks(source: str) -> str:
-    """Prose without its inline marks; what stands between backticks is kept as it is."""
-    held: list[str] = []
+    def _code_indent(self, token: Token) -> str:
+        """The indentation that the parser has removed from the content of a code block."""
+        if token.type == "fence":
+            return self._list_indent(token)
+        indent = self._first_line(token).removesuffix(token.content.partition("\n")[0])
+        return indent if indent.isspace() else ""
 
-    def hold(text: str) -> str:
-        held.append(text)
-        return f"\U0010fff0{len(held) - 1}\U0010fff1"
-
-    def give_back(found: re.Match[str]) -> str:
-        return held[int(found[1])] if int(found[1]) < len(held) else found[0]
-
-    prose = CODE_SPAN.sub(lambda found: hold(found[2].strip() or found[2]), source)
-    prose = ESCAPE.sub(lambda found: hold(found[1]), prose)
-    for pattern, replacement in INLINE:
-        prose = pattern.sub(replacement, prose)
-    return HELD.sub(give_back, html.unescape(prose))
-
-
-def _cells(row: str) -> str:
-    return "  ".join(cell.strip() for cell in row.strip().strip("|").split("|") if cell.strip())
+    def _first_line(self, token: Token) -> str:
+        line = self._source_lines[token.map[0]] if token.map else ""
+        return QUOTE_MARKS.sub("", line, count=1)
 
 
-def _without_closing(heading: str) -> str:
-    """A heading may end in a run of # after a space: `## Title ##`."""
-    bare = heading.rstrip("#")
-    return bare.rstrip() if not bare or bare[-1].isspace() else heading
+def _inline_text(tokens: Sequence[Token]) -> str:
+    pieces = []
+    for token in tokens:
+        if token.type in ("softbreak", "hardbreak"):
+            pieces.append("\n")
+        elif token.type == "image":
+            pieces.append(_inline_text(token.children or []))
+        elif token.type != "html_inline":
+            pieces.append(token.content)
+    return "".join(pieces)

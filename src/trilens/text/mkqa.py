@@ -1,7 +1,7 @@
-"""MKQA: questions in 26 languages whose answers are looked for in an English corpus.
+"""MKQA: questions in 26 languages, with answers to be found in an English corpus.
 
-A folder with mkqa.jsonl, as its makers publish it, and a corpus. What counts are the English answers and their aliases;
-questions that have none, that are answered by yes or no, or by a long text, are left out, as in the evaluation of BGE-M3.
+The folder holds mkqa.jsonl as published, and a corpus. Only the English answers and their aliases are used. Unanswerable
+questions and those with a binary or long answer are left out, as in the evaluation of BGE-M3.
 """
 
 from collections.abc import Iterator
@@ -20,12 +20,12 @@ from trilens.text.values import a_list, a_string, an_id, an_object, strings
 
 FILE = "mkqa.jsonl"
 SPLIT = "test"
-NOT_MEASURED = ("unanswerable", "binary", "long_answer")
+EXCLUDED_TYPES = ("unanswerable", "binary", "long_answer")
 
 
 @dataclass(frozen=True, slots=True)
 class Mkqa:
-    """Query ids are the language and the id of the example: de:563260143484355911."""
+    """An MKQA folder. Query ids consist of language and example id: de:563260143484355911."""
 
     folder: Path
 
@@ -44,34 +44,34 @@ class Mkqa:
         return find_corpus(self.folder)
 
     def splits(self) -> list[str]:
-        """The one there is."""
+        """The only split."""
         return [SPLIT]
 
     def split(self, name: str) -> Split:
         """All questions in all languages."""
         path = layout_file(self.folder, FILE)
         if name != SPLIT or path is None:
-            raise BadInput(f"{shown(self.folder)} has no split {name!r}; choose the one it has: {SPLIT!r}")
+            raise BadInput(f"{shown(self.folder)} has no split {name!r}; expected {SPLIT!r}")
         return answered_split(name, _queries(path), shown(path))
 
 
 def _queries(path: Path) -> Queries:
-    found: Queries = {}
+    queries: Queries = {}
     with open_bytes(path) as stream:
         for record in read_jsonl(stream, shown(path)):
             if isinstance(record, BadInput):
                 raise record
             try:
-                for query_id, query in _of_example(an_object(record[1])):
-                    if query_id in found:
-                        raise BadInput(f"the query id {query_id!r} was read before; expected every id once")
-                    found[query_id] = query
+                for query_id, query in _example_queries(an_object(record[1])):
+                    if query_id in queries:
+                        raise BadInput(f"the query id {query_id!r} was read before; expected unique ids")
+                    queries[query_id] = query
             except BadInput as error:
                 raise BadInput(f"{record[0]}: {error}") from error
-    return found
+    return queries
 
 
-def _of_example(example: dict[str, Any]) -> Iterator[tuple[str, Query]]:
+def _example_queries(example: dict[str, Any]) -> Iterator[tuple[str, Query]]:
     example_id = an_id(example.get("example_id"), "example_id")
     answers = tuple(_answers(an_object(example.get("answers"))))
     queries = an_object(example.get("queries"))
@@ -81,9 +81,9 @@ def _of_example(example: dict[str, Any]) -> Iterator[tuple[str, Query]]:
 
 def _answers(by_language: dict[str, Any]) -> list[str]:
     """The texts and aliases of the English answers."""
-    found = []
+    texts = []
     for answer in map(an_object, a_list(by_language, "en")):
-        if answer.get("type") not in NOT_MEASURED:
-            found += [a_string(answer, "text")] if answer.get("text") is not None else []
-            found += strings(answer, "aliases")
-    return list(dict.fromkeys(found))
+        if answer.get("type") not in EXCLUDED_TYPES:
+            texts += [a_string(answer, "text")] if answer.get("text") is not None else []
+            texts += strings(answer, "aliases")
+    return list(dict.fromkeys(texts))

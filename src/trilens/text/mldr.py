@@ -1,7 +1,7 @@
-"""MLDR: long documents in 13 languages, each language with a corpus and queries of its own.
+"""MLDR: retrieval of long documents in 13 languages, each with its own corpus and queries.
 
-A folder with corpus.jsonl and a file of queries for each split, test.jsonl for one, plain or compressed; or the folder that
-holds such folders, named after their languages: mldr-v1.0-de.
+The folder of a language holds corpus.jsonl and one file of queries per split, such as test.jsonl, plain or compressed. Its
+name ends in the language: mldr-v1.0-de. The parent folder of several languages is accepted too.
 """
 
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ GRADES = {"positive_passages": 1, "negative_passages": 0}
 
 @dataclass(frozen=True, slots=True)
 class Mldr:
-    """The folder of one language."""
+    """The MLDR folder of one language."""
 
     folder: Path
     language: str = ""
@@ -37,36 +37,36 @@ class Mldr:
 
     @property
     def sources(self) -> list[Path]:
-        """The file of documents."""
+        """The corpus file."""
         return [layout_file(self.folder, CORPUS) or self.folder / CORPUS]
 
     def splits(self) -> list[str]:
-        """Those that have a file, sorted."""
+        """The splits with a file, sorted."""
         return sorted(name for name in SPLITS if layout_file(self.folder, f"{name}.jsonl"))
 
     def split(self, name: str) -> Split:
-        """Queries, with the documents that came with them as judgements."""
+        """Read a split. The positive and negative passages of the queries are the judgements."""
         path = layout_file(self.folder, f"{name}.jsonl") if name in self.splits() else None
         if path is None:
             known = ", ".join(map(repr, self.splits()))
-            raise BadInput(f"{shown(self.folder)} has no split {name!r}; choose one of those it has: {known}")
+            raise BadInput(f"{shown(self.folder)} has no split {name!r}; expected one of {known}")
         queries, qrels = _read(path, self.language)
         return judged_split(name, queries, qrels, shown(path))
 
 
 def find_mldr(folder: Path, language: str | None) -> Mldr | None:
-    """The corpus and queries in a folder, or in the one of its folders that is named after the language."""
+    """The dataset in a folder, or in its subfolder of the language; None if the layout is another."""
     if _is_mldr(folder):
         return Mldr(folder, _language(folder))
-    inner = {_language(path): path for path in sorted(folder.glob("*-*")) if path.is_dir() and _is_mldr(path)}
-    if not inner:
+    subfolders = {_language(path): path for path in sorted(folder.glob("*-*")) if path.is_dir() and _is_mldr(path)}
+    if not subfolders:
         return None
-    chosen = choose_language(folder, sorted(inner), language)
-    return Mldr(inner[chosen], chosen)
+    language = choose_language(folder, sorted(subfolders), language)
+    return Mldr(subfolders[language], language)
 
 
 def _is_mldr(folder: Path) -> bool:
-    """The queries tell it from the other layouts with a corpus.jsonl: their first line brings its documents."""
+    """Unlike in other layouts with a corpus.jsonl, the first query has its relevant passages beside it."""
     if layout_file(folder, CORPUS) is None:
         return False
     paths = (layout_file(folder, f"{name}.jsonl") for name in SPLITS)
@@ -79,7 +79,7 @@ def _is_mldr(folder: Path) -> bool:
 
 
 def _language(folder: Path) -> str:
-    """de of mldr-v1.0-de."""
+    """The language in the folder name: de for mldr-v1.0-de."""
     _, dash, language = folder.resolve().name.rpartition("-")
     return language if dash else ""
 
@@ -95,8 +95,8 @@ def _read(path: Path, language: str) -> tuple[Queries, Qrels]:
                 value = an_object(record[1])
                 query_id = an_id(value.get("query_id"), "query_id")
                 if query_id in queries:
-                    raise BadInput(f"the query id {query_id!r} was read before; expected every id once")
-                queries[query_id], qrels[query_id] = Query(a_string(value, "query"), language), _judged(value)
+                    raise BadInput(f"the query id {query_id!r} was read before; expected unique ids")
+                queries[query_id], qrels[query_id] = Query(a_string(value, "query"), language), _judgements(value)
             except BadInput as error:
                 raise BadInput(f"{record[0]}: {error}") from error
     if not queries:
@@ -104,10 +104,10 @@ def _read(path: Path, language: str) -> tuple[Queries, Qrels]:
     return queries, qrels
 
 
-def _judged(record: dict[str, Any]) -> dict[str, int]:
-    """Relevant are the positive passages; a passage that is both is relevant."""
-    found: dict[str, int] = {}
+def _judgements(record: dict[str, Any]) -> dict[str, int]:
+    """Grades by passage id. A passage that is both positive and negative is relevant."""
+    grades: dict[str, int] = {}
     for name, grade in GRADES.items():
         for passage in map(an_object, a_list(record, name)):
-            found.setdefault(an_id(passage.get("docid"), "docid"), grade)
-    return found
+            grades.setdefault(an_id(passage.get("docid"), "docid"), grade)
+    return grades

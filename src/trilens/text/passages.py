@@ -1,4 +1,4 @@
-"""A long text becomes overlapping passages that begin and end at sentence borders."""
+"""Split long texts into overlapping passages at sentence boundaries."""
 
 import re
 from array import array
@@ -9,17 +9,17 @@ from itertools import islice
 from trilens.errors import BadInput
 from trilens.text.document import Document
 
-# Scripts written without spaces: each character counts as a word, with the vowel signs and tones that stand on it.
+# Scripts without spaces: each character counts as a word, together with its vowel signs and tone marks.
 _SOLID = r"\u0e01-\u0e30\u0e32\u0e33\u0e40-\u0e46\u0e81-\u0eb0\u0eb2\u0eb3\u0ec0-\u0ec6"  # Thai, Lao
 _SOLID += r"\u1000-\u102a\u103f\u1050-\u1055\u1780-\u17b3"  # Myanmar, Khmer
 _SOLID += r"\u3041-\u3096\u30a1-\u30fa\u3105-\u312f\u31f0-\u31ff"  # kana, bopomofo
 _SOLID += r"\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"  # Chinese characters
 _SIGNS = r"\u0e31\u0e34-\u0e3a\u0e47-\u0e4e\u0eb1\u0eb4-\u0ebc\u0ec8-\u0ece\u102b-\u103e\u1056-\u1059\u17b4-\u17d3"
 _SIGNS += r"\u3099\u309a\u30fc"
-# Marks inside words, which \w leaves out: accents, Hebrew points, Arabic vowels, Indic vowel signs, joiners.
+# Marks inside words that \w does not match: accents, Hebrew points, Arabic vowels, Indic vowel signs, joiners.
 _MARKS = r"\u0300-\u036f\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7"
 _MARKS += r"\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06dc\u06df-\u06ed\u0900-\u0963\u0966-\u0df3\u200c\u200d"
-# Letters of the commonest scripts: a set without categories such as \w is searched several times faster.
+# Letters of the commonest scripts: the regex engine matches plain ranges several times faster than categories such as \w.
 _FAST = r"0-9A-Z_a-zÀ-ÖØ-öø-ʯΣ-ϵЀ-ҁҊ-ԯ\u0620-\u064a"
 _LETTER = rf"[^\W{_SOLID}]"
 _JOINED = rf"(?:{_LETTER}|[{_MARKS}])[{_FAST}]*"
@@ -29,8 +29,8 @@ _SPACED_ENDS = ".!?…‽"
 _SOLID_ENDS = "。！？｡．।॥؟۔։።፧။។៕།༎๚๛"
 _CLOSERS = r"\"'”’»)\]」』）】》〉"
 _THAI = r"\u0e01-\u0e4e"
-# It starts with one set of characters, which the regex engine finds fast; the branches then say what follows each.
-BORDER = re.compile(
+# The pattern starts with a single character set, which the regex engine finds fast; lookbehinds then tell the cases apart.
+BOUNDARY = re.compile(
     rf"[{_SPACED_ENDS}{_SOLID_ENDS}\n{_THAI}](?:"
     rf"(?<=[{_SPACED_ENDS}])[{_CLOSERS}]*\s+"
     rf"|(?<=[{_SOLID_ENDS}])(?![{_SOLID_ENDS}])(?<!．(?=\d))[{_CLOSERS}]*\s*"
@@ -45,14 +45,14 @@ BEFORE_NUMBER = frozenset({"art", "ch", "chap", "col", "ed", "ex", "no", "nos", 
 BEFORE_LOWER_CASE = frozenset({"a.m", "bros", "co", "corp", "dept", "est", "etc", "inc", "jr", "ltd", "p.m", "ph.d", "sr"})
 LONGEST_ABBREVIATION = 12
 USUAL_CHARACTERS = 4096
-"""Up to here all words are counted, which is faster than stopping at the last one allowed."""
+"""Up to this length, counting all words is faster than stopping at the limit."""
 
 
 def split_passages(text: str, max_words: int = 150, overlap_words: int = 30) -> list[tuple[int, int]]:
-    """Character spans of passages of at most `max_words` words; 0 never splits.
+    """Character spans of passages of at most `max_words` words; 0 disables splitting.
 
-    Each passage repeats as many whole sentences of the one before it as fit into `overlap_words`, so that what stands
-    at a border is found with its context. A sentence that is longer than a passage is cut between words.
+    Each passage repeats the last whole sentences of its predecessor that fit into `overlap_words`, so that text at a
+    boundary keeps its context. A sentence longer than a passage is split between words.
     """
     if max_words < 0 or overlap_words < 0:
         raise BadInput(f"max_words is {max_words} and overlap_words {overlap_words}; expected 0 or more")
@@ -65,7 +65,7 @@ def split_passages(text: str, max_words: int = 150, overlap_words: int = 30) -> 
 
 
 def count_words(text: str) -> int:
-    """Unicode words; each character of a script without spaces is one."""
+    """The number of Unicode words; each character of a script without spaces counts as one."""
     return sum(1 for _ in WORD.finditer(text))
 
 
@@ -76,9 +76,9 @@ def _within(text: str, max_words: int) -> bool:
 
 
 def _units(text: str, max_words: int, piece_words: int) -> tuple["array[int]", "array[int]"]:
-    """Where sentences (and pieces of overlong ones) begin, and how many words come before; both end with the text.
+    """Start offsets of sentences, with the number of words before each; both arrays end with the totals of the text.
 
-    Pieces are as small as the overlap, so that passages inside an overlong sentence overlap too.
+    Sentences longer than a passage are split into pieces of `piece_words`, so that passages inside them overlap too.
     """
     cuts, words = array("q", [0]), array("q", [0])
     start = total = 0
@@ -106,9 +106,9 @@ def _passages(
         after = bisect_right(words, words[first] + max_words) - 1
         yield cuts[first], _without_space(text, cuts[first], cuts[after])
         if words[after] == words[last]:
-            # Marks without a word may be left; no passage is made of them alone, and bisect_right has taken them.
+            # bisect_right has included trailing units without words, so nothing is left.
             return
-        # Back as far as the overlap allows, but not so far that the next unit would not fit.
+        # Step back by the overlap, but leave room for the next unit.
         first = bisect_left(words, max(words[after] - overlap_words, words[after + 1] - max_words), first + 1, after)
 
 
@@ -119,14 +119,14 @@ def _without_space(text: str, start: int, end: int) -> int:
 
 
 def _sentence_ends(text: str) -> Iterator[int]:
-    for border in BORDER.finditer(text):
-        if text[border.start()] != "." or _ends_sentence(text, border.start(), border.end()):
-            yield border.end()
+    for boundary in BOUNDARY.finditer(text):
+        if text[boundary.start()] != "." or _ends_sentence(text, boundary.start(), boundary.end()):
+            yield boundary.end()
     yield len(text)
 
 
 def _ends_sentence(text: str, dot: int, after: int) -> bool:
-    """Whether this full stop ends a sentence, or an abbreviation, an initial or the number of a list item."""
+    """Whether a full stop ends a sentence, rather than an abbreviation, an initial or the number of a list item."""
     before = text[max(0, dot - LONGEST_ABBREVIATION) : dot]
     if not before or before[-1] == ".":
         return True
@@ -138,12 +138,12 @@ def _ends_sentence(text: str, dot: int, after: int) -> bool:
         return following.isupper()
     if word in BEFORE_NUMBER:
         return not following.isdigit()
-    # J. Smith, U.S. Army: an initial is more often followed by a name than by a new sentence.
+    # J. Smith, U.S. Army: an initial is more often followed by a name than by a sentence.
     initial = text[dot - 1].isupper() and (len(word) == 1 or word[-2:-1] == ".")
     return not initial and word not in NEVER_LAST
 
 
 def passage_text(document: Document, start: int, end: int) -> str:
-    """What the lenses see of a passage: every passage carries the document's title."""
+    """The text of a passage that encoders read: the document's title, then the passage."""
     text = document.text[start:end]
     return f"{document.title}\n{text}" if document.title else text

@@ -1,4 +1,4 @@
-"""A record becomes a document: which of its fields is the id, the text and the title, and that the rest is metadata."""
+"""Convert records to documents: fields for id, text and title are selected, all others become metadata."""
 
 import math
 from collections.abc import Iterable
@@ -8,6 +8,7 @@ from typing import Any
 from trilens.errors import BadInput
 from trilens.text.decode import Place
 from trilens.text.document import Document
+from trilens.text.values import kind_of
 from trilens.text.vectors import check_vector, write_vector
 
 ID_FIELDS = ("_id", "id", "doc_id", "docid")
@@ -16,14 +17,14 @@ TITLE_FIELDS = ("title",)
 SHOWN_FIELDS = 12
 
 Record = tuple[Place, object]
-"""What a records file holds at a place: an object if the file is good, any other JSON value if it is not."""
+"""The place and the value of a record: an object in a valid file, any JSON value in an invalid one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """The record fields to use; None takes the first of the usual names that a record has.
+    """The names of record fields; None selects the first usual name that a record has.
 
-    With `vector`, that field holds weighted terms, which take the place of the text; all others but the id are metadata.
+    `vector` names a field of weighted terms that replaces the text; all fields but it and the id are metadata then.
     """
 
     id: str | None = None
@@ -32,7 +33,7 @@ class Fields:
     vector: str | None = None
 
     def find(self, names: Iterable[str], place: Place) -> tuple[str, str, str | None]:
-        """The id, text and title fields among `names`; a title is optional unless it was chosen."""
+        """Select the id, text and title fields among `names`. The title is optional unless its name is set."""
         present = list(names)
         doc_id = _choose("id", self.id, ID_FIELDS, present, place)
         text = _choose("text", self.text, TEXT_FIELDS, present, place)
@@ -44,10 +45,10 @@ AUTOMATIC = Fields()
 
 
 def to_document(record: Record, fields: Fields) -> Document:
-    """The document that a record describes; every error names the place."""
+    """Convert a record to a document; errors name its place."""
     place, value = record
     if not isinstance(value, dict):
-        raise BadInput(f"{place}: the record is {_kind(value)}; expected an object with an id and a text field")
+        raise BadInput(f"{place}: the record is {kind_of(value)}; expected an object with an id and a text field")
     if fields.vector is not None:
         return _vector_document(value, fields, place)
     id_field, text_field, title_field = fields.find(value, place)
@@ -77,14 +78,14 @@ def _vector_document(value: dict[str, Any], fields: Fields, place: Place) -> Doc
         raise BadInput(f"{place}: {error}") from error
 
 
-def _choose(what: str, chosen: str | None, usual: tuple[str, ...], present: list[str], place: Place) -> str:
-    names = usual if chosen is None else (chosen,)
+def _choose(role: str, field: str | None, usual: tuple[str, ...], present: list[str], place: Place) -> str:
+    names = usual if field is None else (field,)
     for name in names:
         if name in present:
             return name
     raise BadInput(
-        f"{place}: no {what} field; expected {' or '.join(map(repr, names))}, found {_listed(present)}: "
-        f"choose one with --{what}-field NAME"
+        f"{place}: no {role} field; expected {' or '.join(map(repr, names))}, found {_listed(present)}: "
+        f"choose one with --{role}-field NAME"
     )
 
 
@@ -100,17 +101,17 @@ def _id(value: object, field: str) -> str:
         return value
     if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
         return str(value)
-    raise BadInput(f"the id field {field!r} is {_kind(value)}; expected a string or a number")
+    raise BadInput(f"the id field {field!r} is {kind_of(value)}; expected a string or a number")
 
 
 def _string(value: object, field: str) -> str:
     if isinstance(value, str):
         return value
-    raise BadInput(f"the field {field!r} is {_kind(value)}; expected a string")
+    raise BadInput(f"the field {field!r} is {kind_of(value)}; expected a string")
 
 
 def _metadata(others: dict[str, Any]) -> dict[str, Any]:
-    """The other fields; a `metadata` object is opened, so that filters name its members directly."""
+    """The remaining fields. A `metadata` object is flattened, so that filters can name its members directly."""
     members = others.get("metadata")
     if members is None:
         others.pop("metadata", None)
@@ -120,10 +121,5 @@ def _metadata(others: dict[str, Any]) -> dict[str, Any]:
     del others["metadata"]
     for name, value in members.items():
         if name in others and others[name] != value:
-            raise BadInput(f"{name!r} is both a field and a member of 'metadata', with two values; keep one of them")
+            raise BadInput(f"{name!r} is both a field and a member of 'metadata', with different values; remove one of them")
     return {**others, **members}
-
-
-def _kind(value: object) -> str:
-    names = {dict: "an object", list: "an array", str: "a string", bool: "true or false", type(None): "null"}
-    return names.get(type(value), f"the number {value!r:.20}")

@@ -1,4 +1,4 @@
-"""Words too common to tell documents apart, by language. Languages not listed have none."""
+"""Stop words by language. Languages that are not listed have none."""
 
 STOP_WORDS: dict[str, frozenset[str]] = {
     language: frozenset(words.split())

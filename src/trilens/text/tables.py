@@ -1,4 +1,4 @@
-"""CSV and TSV to records: the header line names the fields, and every row has exactly as many."""
+"""Read records from CSV and TSV files with a header line; every row has one value per column of the header."""
 
 import csv
 from collections.abc import Iterator
@@ -12,11 +12,11 @@ LONGEST_FIELD = 2**31 - 1
 
 
 def read_table(stream: IO[bytes], where: str, delimiter: str, fields: Fields) -> Iterator[Record | BadInput]:
-    """One record per row, all values strings. Empty cells and columns without a name are left out."""
-    # The limit belongs to the process. It is only ever raised: setting it back would break another running reader.
+    """Yield one record of strings per row. Empty cells and columns without a name are left out."""
+    # The limit is global to the process. It is only raised, because lowering it would break other running readers.
     csv.field_size_limit(max(csv.field_size_limit(), LONGEST_FIELD))
     lines = TextLines(stream, where)
-    # map, unlike a generator, can be read on after an error.
+    # Unlike a generator, map can continue after an error.
     rows = csv.reader(map(str, lines), delimiter=delimiter, strict=True)
     names: list[str] | None = None
     required: tuple[str, str] = ("", "")
@@ -44,7 +44,7 @@ def read_table(stream: IO[bytes], where: str, delimiter: str, fields: Fields) ->
 
 
 def _header(row: list[str], fields: Fields, place: Place) -> tuple[tuple[str, str], list[str]]:
-    """The id and text columns, and all names."""
+    """The id and text columns, and the names of all columns."""
     names = [name.strip() for name in row]
     named = [name for name in names if name]
     for name in named:
@@ -53,7 +53,7 @@ def _header(row: list[str], fields: Fields, place: Place) -> tuple[tuple[str, st
     try:
         doc_id, text, title = fields.find(named, place)
     except BadInput as error:
-        raise BadInput(f"{error} (the first line must be a header with the names of the columns)") from error
+        raise BadInput(f"{error} (the first line must be a header with column names)") from error
     if title is not None and title not in named:
         raise BadInput(f"{place}: the header has no column {title!r}; choose the title with --title-field NAME")
     return (doc_id, text), names
@@ -63,7 +63,7 @@ def _record(names: list[str], row: list[str], required: tuple[str, str], place: 
     if len(row) != len(names):
         raise BadInput(
             f"{place}: the row has {len(row)} columns; expected {len(names)} as in the header: "
-            "repair the row, or put quotes around fields that hold the separator"
+            "repair the row, or quote fields that contain the separator"
         )
     cells = zip(names, row, strict=True)
     return {name: value for name, value in cells if name and (value or name in required)}

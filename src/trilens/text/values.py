@@ -1,4 +1,4 @@
-"""Values of a record as an example needs them: strings, lists of strings, scores, ids; with one line for what they are not."""
+"""Typed access to the values of JSON records: strings, lists, numbers and ids; wrong types raise `BadInput`."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,25 +9,25 @@ KINDS = {dict: "an object", list: "an array", str: "a string", bool: "true or fa
 
 
 def an_object(value: object) -> dict[str, Any]:
-    """The record itself."""
+    """Check that a record is an object."""
     if not isinstance(value, dict):
         raise BadInput(f"the record is {kind_of(value)}; expected an object")
     return value
 
 
 def a_string(record: Mapping[str, Any], *names: str) -> str:
-    """The first of these fields that is there."""
+    """The string in the first of these fields that the record has."""
     for name in names:
         if name in record:
             if isinstance(record[name], str):
                 return str(record[name])
             raise BadInput(f"the field {name!r} is {kind_of(record[name])}; expected a string")
-    found = ", ".join(repr(name[:40]) for name in list(record)[:12]) or "no fields at all"
-    raise BadInput(f"there is no field {' or '.join(map(repr, names))}; found {found}")
+    present = ", ".join(repr(name[:40]) for name in list(record)[:12]) or "no fields at all"
+    raise BadInput(f"there is no field {' or '.join(map(repr, names))}; found {present}")
 
 
 def a_list(record: Mapping[str, Any], name: str) -> list[Any]:
-    """A field that may be missing, or null: then it is empty."""
+    """The array in a field; empty if the field is missing or null."""
     value = record.get(name)
     if value is None:
         return []
@@ -37,7 +37,7 @@ def a_list(record: Mapping[str, Any], name: str) -> list[Any]:
 
 
 def strings(record: Mapping[str, Any], name: str) -> list[str]:
-    """A list of strings that may be missing."""
+    """The array of strings in a field; empty if the field is missing or null."""
     values = a_list(record, name)
     for value in values:
         if not isinstance(value, str):
@@ -46,28 +46,28 @@ def strings(record: Mapping[str, Any], name: str) -> list[str]:
 
 
 def scores(record: Mapping[str, Any], name: str) -> list[float] | None:
-    """A list of numbers; None if it is missing."""
+    """The array of numbers in a field; None if the field is missing or null."""
     if record.get(name) is None:
         return None
     return [a_number(value, name) for value in a_list(record, name)]
 
 
 def a_number(value: object, name: str) -> float:
-    """A score."""
+    """Convert a number to a float; `name` names its field in errors."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         return float(value)
     raise BadInput(f"the field {name!r} holds {kind_of(value)}; expected numbers")
 
 
-def an_id(value: object, what: str) -> str:
-    """Ids may be numbers in the file."""
+def an_id(value: object, name: str) -> str:
+    """Convert a string or an integer to an id; `name` names it in errors."""
     if isinstance(value, str) and value:
         return value
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
-    raise BadInput(f"{what} is {kind_of(value) if value != '' else 'empty'}; expected a string or a whole number")
+    raise BadInput(f"{name} is {kind_of(value) if value != '' else 'empty'}; expected a string or an integer")
 
 
 def kind_of(value: object) -> str:
-    """A value in words."""
+    """The type of a JSON value in words, for messages."""
     return KINDS.get(type(value), f"the number {value!r:.20}")

@@ -1,1 +1,1 @@
-"""Training: heads over a shared backbone, their losses, and what several processes need. The only package that uses torch."""
+"""Training of retrieval models: data, models, losses and runs. Needs torch."""

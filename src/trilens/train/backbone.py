@@ -1,4 +1,4 @@
-"""`Backbone`: the encoder of a trainable model, which reads texts by the very code that serves a model folder."""
+"""`Backbone`: the encoder of a trainable model, which tokenises texts with the code that serves model folders."""
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,31 +14,31 @@ from torch import Tensor
 from transformers.utils import logging
 
 from trilens.encode.folder import TOKENIZER_FILE, ModelDescription
-from trilens.encode.reading import Reading, Rows, Side, require_texts
+from trilens.encode.reading import ModelInputs, Reading, Side, require_texts
 from trilens.encode.tokens import Tokens
 from trilens.errors import BadInput, BadModel
 from trilens.train.layers import upper_states
 
 SIDES: dict[str, Side] = {"query": "query", "document": "doc"}
-"""The tasks of sentence-transformers, and what we call them."""
+"""Tasks of sentence-transformers and the corresponding sides."""
 
 PLACES = ("subfolder", "token", "cache_dir", "revision", "local_files_only")
-"""Arguments of Hugging Face that say where a file lies."""
+"""Arguments of Hugging Face that locate a file."""
 
 
 class Backbone(Transformer):
-    """Token states of a Hugging Face encoder; of models with a decoder (T5) only the encoder.
+    """Token states of a Hugging Face encoder; of encoder–decoder models (T5), only the encoder is used.
 
-    Weights are read as float32, whatever they are stored in: training in less is the trainer's choice. The pooler that some
-    encoders have is left away, since no head uses it.
+    Weights are loaded as float32, whatever their stored type: lower precision in training is up to the trainer. The pooler of
+    some encoders is removed, because no head uses it.
     """
 
     def __init__(self, model_name_or_path: str, **options: Any) -> None:
-        """`do_lower_case` puts a step into the tokenizer that lower-cases texts."""
+        """`do_lower_case` adds lower-casing to the tokenizer."""
         options["model_kwargs"] = {"dtype": torch.float32, **(options.get("model_kwargs") or {})}
         super().__init__(model_name_or_path, **options)
         if not isinstance(getattr(self.model, "get_input_embeddings", lambda: None)(), torch.nn.Embedding):
-            raise BadModel(f"{model_name_or_path} has no table of word embeddings; expected an encoder of texts")
+            raise BadModel(f"{model_name_or_path} has no word embeddings; expected a text encoder")
         if getattr(self.model, "pooler", None) is not None:
             self.model.pooler = None
         where = {name: value for name, value in (options.get("processor_kwargs") or {}).items() if name in PLACES}
@@ -48,17 +48,17 @@ class Backbone(Transformer):
         self._readings: dict[tuple[Side, bool, int | None], Reading] = {}
 
     def _load_model(self, model_name_or_path: str, *arguments: Any, **options: Any) -> Any:
-        """As the base class does it, but a tensor that is not in the checkpoint is no reason to invent one."""
-        told: dict[str, Any]
+        """As in the base class, but a tensor that is missing from the checkpoint is an error, not initialised randomly."""
+        info: dict[str, Any]
         try:
             with quietly():
-                model, told = super()._load_model(
+                model, info = super()._load_model(
                     model_name_or_path, *arguments, output_loading_info=True, ignore_mismatched_sizes=True, **options
                 )
         except (RuntimeError, ValueError, OSError) as error:
             raise BadModel(f"{model_name_or_path} cannot be loaded: {' '.join(str(error).split())}") from error
-        faults = [f"{name} {tuple(found)} for {tuple(wanted)}" for name, found, wanted in sorted(told["mismatched_keys"])]
-        faults += [f"no {name}" for name in sorted(told["missing_keys"]) if "pooler." not in name]
+        faults = [f"{name} {tuple(actual)} for {tuple(wanted)}" for name, actual, wanted in sorted(info["mismatched_keys"])]
+        faults += [f"no {name}" for name in sorted(info["missing_keys"]) if "pooler." not in name]
         if faults:
             more = f" and {len(faults) - 5} more" if len(faults) > 5 else ""
             raise BadModel(
@@ -68,20 +68,20 @@ class Backbone(Transformer):
         return model
 
     def read_as(self, description: ModelDescription) -> None:
-        """From here on, prepare texts as described."""
+        """Tokenise texts according to this description from now on."""
         self.description = description
         self._readings.clear()
 
     def reading(self, side: Side, fill: bool, max_tokens: int | None = None) -> Reading:
-        """How texts of that side are put to the model; `max_tokens` cuts them shorter than the description says."""
+        """The tokenisation of a side; `max_tokens` truncates more than the description does."""
         if self.description is None:
-            raise BadInput("the backbone has no description to read texts by; expected it to be part of a model with heads")
+            raise BadInput("the backbone has no description; expected it to be part of a model with heads")
         if (side, fill, max_tokens) not in self._readings:
-            described = self.description if max_tokens is None else cut(self.description, side, max_tokens)
+            described = self.description if max_tokens is None else truncated(self.description, side, max_tokens)
             self._readings[side, fill, max_tokens] = Reading(self.tokens, described, side, fill)
         return self._readings[side, fill, max_tokens]
 
-    def preprocess(  # the base class takes inputs of many kinds
+    def preprocess(  # the base class accepts other inputs than texts
         self,
         inputs: Sequence[str],
         prompt: str | None = None,
@@ -89,53 +89,52 @@ class Backbone(Transformer):
         max_length: int | None = None,
         **_: Any,
     ) -> dict[str, Any]:
-        """`input_ids`, `attention_mask`, and which tokens are `kept` by the multi head and `own`, the text's own.
+        """`input_ids`, `attention_mask`, and masks of the tokens `kept` by the multi head and of the text's `own` tokens.
 
-        All are (texts, tokens), padded to the longest text. And `task`, since heads may treat queries in another way.
+        All are (texts, tokens), padded to the longest text. `task` is passed on, because heads may treat queries differently.
         """
         require_texts(inputs)
         if task not in SIDES:
             raise BadInput(
-                f"task is {task!r}; expected 'query' or 'document': encode with encode_query or encode_document, and in "
-                "training give each column its task in router_mapping"
+                f"task is {task!r}; expected 'query' or 'document': encode with encode_query or encode_document, and for "
+                "training map each column to its task in router_mapping"
             )
         if prompt:
-            raise BadInput(f"prompt is {prompt!r}; expected none: the prefixes of a model are those of its description")
+            raise BadInput(f"prompt is {prompt!r}; expected none: the prefixes of a model are part of its description")
         reading = self.reading(SIDES[task], fill=True, max_tokens=max_length)
         return {**self.features(reading, reading.read(list(inputs))), "task": task}
 
-    def features(self, reading: Reading, rows: Rows) -> dict[str, Tensor]:
-        """What `preprocess` gives, for texts that have been read."""
+    def features(self, reading: Reading, rows: ModelInputs) -> dict[str, Tensor]:
+        """The result of `preprocess` for tokenised texts."""
         features, kept, own = self.padded(rows, range(len(rows.ids))), reading.kept(rows), reading.own(rows)
         ids = features["input_ids"].numpy()
         is_kept, is_own = np.zeros(ids.shape, bool), np.zeros(ids.shape, bool)
-        for at, row in enumerate(rows.ids):
-            is_kept[at, : len(row)] = kept.row(at)
-            is_own[at, own.begins[at] - own.starts[at] : own.ends[at] - own.starts[at]] = True
-        is_own &= ~self.tokens.special[np.minimum(ids, self.tokens.size - 1)]  # padding may be a token of its own
+        for text, row in enumerate(rows.ids):
+            is_kept[text, : len(row)] = kept.row(text)
+            is_own[text, own.begins[text] - own.starts[text] : own.ends[text] - own.starts[text]] = True
+        is_own &= ~self.tokens.special[np.minimum(ids, self.tokens.size - 1)]  # the padding id may exceed the vocabulary
         return features | {"kept": torch.from_numpy(is_kept), "own": torch.from_numpy(is_own)}
 
-    def padded(self, rows: Rows, batch: Iterable[int]) -> dict[str, Tensor]:
-        """`input_ids` and `attention_mask` of some of the texts that have been read."""
-        chosen = [(rows.ids[at], rows.seen[at]) for at in batch]
-        # One padding where all are empty: there is no maximum over no positions.
-        shape = (len(chosen), max([1, *(len(row) for row, _ in chosen)]))
+    def padded(self, rows: ModelInputs, batch: Iterable[int]) -> dict[str, Tensor]:
+        """`input_ids` and `attention_mask` of a batch of tokenised texts."""
+        texts = [(rows.ids[row], rows.attended[row]) for row in batch]
+        # At least one column, because there is no maximum over zero positions.
+        shape = (len(texts), max([1, *(len(ids) for ids, _ in texts)]))
         ids, mask = torch.full(shape, self._padding), torch.zeros(shape, dtype=torch.int64)
-        for place, (row, seen) in enumerate(chosen):
-            ids[place, : len(row)] = torch.tensor(row)
-            mask[place, :seen] = 1
+        for index, (token_ids, attended) in enumerate(texts):
+            ids[index, : len(token_ids)] = torch.tensor(token_ids)
+            mask[index, :attended] = 1
         return {"input_ids": ids, "attention_mask": mask}
 
     @property
     def _padding(self) -> int:
-        found = getattr(self.tokenizer, "pad_token_id", None)
-        return 0 if found is None else int(found)
+        pad_id = getattr(self.tokenizer, "pad_token_id", None)
+        return 0 if pad_id is None else int(pad_id)
 
     def forward(self, features: dict[str, Any], **_: Any) -> dict[str, Any]:
-        """Adds `token_embeddings` (texts, tokens, hidden), unless they are given, and, for heads that are tied to them,
-        `word_embeddings`.
+        """Add `token_embeddings` (texts, tokens, hidden), unless given, and `word_embeddings` for heads tied to them.
 
-        Where `lower_states` are given, those after the first `lower_layers` layers, only the layers above are run.
+        If `lower_states` are given, the states after the first `lower_layers` layers, only the layers above are computed.
         """
         inputs = {name: features[name] for name in ("input_ids", "attention_mask")}
         if "lower_states" in features:
@@ -148,19 +147,19 @@ class Backbone(Transformer):
 
     @property
     def longest(self) -> int | None:
-        """How many tokens the encoder can tell the places of; None where there is no limit, as in T5."""
-        places = getattr(self.config, "max_position_embeddings", None)
-        return None if places is None or places < 0 else int(places) - self._infer_flatten_position_offset()
+        """The maximum number of positions; None if there is no limit, as in T5."""
+        positions = getattr(self.config, "max_position_embeddings", None)
+        return None if positions is None or positions < 0 else int(positions) - self._infer_flatten_position_offset()
 
     def save(self, output_path: str, *arguments: Any, **options: Any) -> None:
-        """As the base class does it; the tokenizer is written as it was read."""
+        """As in the base class, but the original `tokenizer.json` is written unchanged."""
         super().save(output_path, *arguments, **options)
         (Path(output_path) / TOKENIZER_FILE).write_text(self.tokenizer_json, encoding="utf-8")
 
 
 @contextmanager
 def quietly() -> Iterator[None]:
-    """Without the bars and reports of transformers: what a caller has to know is in our errors."""
+    """Suppress progress bars and warnings of transformers; problems are reported by our own errors."""
     level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
     logging.set_verbosity_error()
     logging.disable_progress_bar()
@@ -172,8 +171,8 @@ def quietly() -> Iterator[None]:
             logging.enable_progress_bar()
 
 
-def cut(description: ModelDescription, side: Side, max_tokens: int) -> ModelDescription:
-    """The description with shorter texts on one side."""
+def truncated(description: ModelDescription, side: Side, max_tokens: int) -> ModelDescription:
+    """The description with a lower maximum length on one side."""
     multi = description.multi
     if side == "doc":
         return description.model_copy(update={"max_doc_tokens": min(max_tokens, description.max_doc_tokens)})
@@ -183,13 +182,13 @@ def cut(description: ModelDescription, side: Side, max_tokens: int) -> ModelDesc
 
 
 def read_tokenizer(model: str, processor: Any, lower_case: bool, where: dict[str, Any]) -> str:
-    """The content of a checkpoint's `tokenizer.json`, without what its last user left in it.
+    """The content of a checkpoint's `tokenizer.json`, without stored truncation and padding.
 
-    The file itself, because what transformers makes of it is not always the same tokenizer. Checkpoints that have only the
-    vocabulary get the one that transformers makes.
+    The file is preferred to the tokenizer loaded by transformers, which may differ from it. Checkpoints that have only a
+    vocabulary use the latter.
     """
-    named = {"cache_folder" if name == "cache_dir" else name: value for name, value in where.items()}
-    file = load_file_path(model, TOKENIZER_FILE, **named)
+    location = {"cache_folder" if name == "cache_dir" else name: value for name, value in where.items()}
+    file = load_file_path(model, TOKENIZER_FILE, **location)
     backend: Any = getattr(processor, "backend_tokenizer", None)
     if file is None and backend is None:
         raise BadModel(
@@ -204,7 +203,7 @@ def read_tokenizer(model: str, processor: Any, lower_case: bool, where: dict[str
 
 
 def lower_cased(normaliser: dict[str, Any] | None) -> dict[str, Any]:
-    """A normaliser that lower-cases before anything else."""
+    """A normaliser that lower-cases first."""
     if normaliser is None:
         return {"type": "Lowercase"}
     parts = normaliser["normalizers"] if normaliser["type"] == "Sequence" else [normaliser]

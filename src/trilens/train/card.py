@@ -1,4 +1,4 @@
-"""The card of a trained model: what it is, what it was trained on, and what was measured."""
+"""Model card of a training run: provenance, training data and dev metrics."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -6,35 +6,35 @@ from typing import TYPE_CHECKING
 from trilens.train.recipe import Recipe
 
 if TYPE_CHECKING:
-    from trilens.train.run import Result
+    from trilens.train.run import TrainingResult
 
 
-def write_card(recipe: Recipe, result: "Result", folder: Path) -> None:
-    """Write README.md into the run and beside the model."""
+def write_card(recipe: Recipe, result: "TrainingResult", folder: Path) -> None:
+    """Write README.md into the run folder and the model folder."""
     text = card(recipe, result)
     for place in (folder, Path(result.model)):
         (place / "README.md").write_text(text, encoding="utf-8")
 
 
-def card(recipe: Recipe, result: "Result") -> str:
-    """Markdown."""
-    about = [f"# {recipe.name}", ""]
+def card(recipe: Recipe, result: "TrainingResult") -> str:
+    """The model card in Markdown."""
+    lines = [f"# {recipe.name}", ""]
     if recipe.about:
-        about += [recipe.about.strip(), ""]
+        lines += [recipe.about.strip(), ""]
     facts = {
-        "Begun from": recipe.model.start + (f", its first {recipe.model.layers} layers" if recipe.model.layers else ""),
+        "Initialised from": recipe.model.start + (f", first {recipe.model.layers} layers" if recipe.model.layers else ""),
         "Heads": ", ".join(recipe.model.heads),
         "Trained on": "; ".join(str(source.path) for source in recipe.data.sources),
         "Objectives": ", ".join(objective.kind for objective in recipe.objectives) or "RetroMAE",
         "Negatives": f"{recipe.negatives.count} per question, {recipe.negatives.source}",
         "Steps": f"{result.steps} of at most {recipe.batch.size} questions"
-        + (f"; the best was {result.best_step}" if result.best_step else ""),
+        + (f"; best checkpoint at step {result.best_step}" if result.best_step else ""),
         "Seconds": f"{result.seconds:.0f}",
         "Licence": recipe.model.licence or "that of the backbone",
         "Source": recipe.model.source or recipe.model.start,
     }
-    about += [f"- {name}: {value}" for name, value in facts.items()]
-    about += ["", "Measured on questions that were held out of training:", "", "| | before | after |", "|---|---:|---:|"]
-    about += [f"| {name} | {value:.4f} | {result.after.get(name, float('nan')):.4f} |" for name, value in result.before.items()]
-    about += ["", "The recipe with all its settings is `recipe.yaml`; losses and measures by step are in `log.jsonl`.", ""]
-    return "\n".join(about)
+    lines += [f"- {name}: {value}" for name, value in facts.items()]
+    lines += ["", "Metrics on held-out questions:", "", "| | before | after |", "|---|---:|---:|"]
+    lines += [f"| {name} | {value:.4f} | {result.after.get(name, float('nan')):.4f} |" for name, value in result.before.items()]
+    lines += ["", "`recipe.yaml` is the complete recipe; `log.jsonl` has losses and dev metrics by step.", ""]
+    return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""The log of a run as a picture: losses above, measures below."""
+"""Training curves of a run as an image: losses above, dev metrics below."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ LEFT_OUT = ("grad_norm", "learning_rate", "eval_loss", "seconds")
 
 
 def curves_of(rows: Sequence[Mapping[str, float]]) -> tuple[dict[str, Curve], dict[str, Curve]]:
-    """(step, value) of every loss and of every measure."""
+    """(step, value) curves of every loss and of every dev metric."""
     losses: dict[str, Curve] = defaultdict(list)
     measures: dict[str, Curve] = defaultdict(list)
     for row in rows:
@@ -24,7 +24,7 @@ def curves_of(rows: Sequence[Mapping[str, float]]) -> tuple[dict[str, Curve], di
 
 
 def draw_curves(log: Path, file: Path, title: str) -> None:
-    """Write a PNG."""
+    """Write the curves as a PNG."""
     from matplotlib.figure import Figure
 
     losses, measures = curves_of(read_log(log))

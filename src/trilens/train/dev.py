@@ -1,4 +1,4 @@
-"""Measures of a model in training: every head searches a small judged collection exactly."""
+"""Dev metrics of a model in training: exact search with every head over a small judged collection."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,90 +12,90 @@ from trilens.encode.encoder import Encoded
 from trilens.encode.folder import Head
 from trilens.errors import BadInput
 from trilens.index.exact import exact_dense, exact_multi, exact_sparse, exact_xtr
+from trilens.index.term_weighting import PLAIN, weight_docs
 from trilens.index.topk import TopK
-from trilens.index.weighing import PLAIN, weigh_docs
 from trilens.train.data.examples import Examples
 from trilens.train.encoder import TorchEncoder
 
 Representation = TypeVar("Representation")
-Searched = Head | Literal["tokens", "retrieved"]
-"""A head, or a head searched in another way.
+DevHead = Head | Literal["tokens", "retrieved"]
+"""A head, or another way to search with a head.
 
-`tokens` is the sparse head's queries against bare tokens of the passages; `retrieved` the multi head's token vectors as XTR
-scores them, by retrieved tokens alone.
+`tokens`: the sparse head's query weights against the token bags of passages. `retrieved`: the multi head scored as in XTR, by
+retrieved tokens only.
 """
 
 MEASURES = (nDCG @ 10, RR @ 10, R @ 100, Success @ 1, Success @ 10, Success @ 100)
-NAMES = {str(measure): str(measure).replace("Success@", "Hit@") for measure in MEASURES}
+METRIC_NAMES = {str(measure): str(measure).replace("Success@", "Hit@") for measure in MEASURES}
 DEPTH = 100
 
 
 @dataclass(frozen=True, slots=True)
 class DevSet:
-    """Questions, passages, and the places of the right passages of each question."""
+    """Queries, passages, and the indices of the relevant passages of each query."""
 
     queries: Sequence[str]
     passages: Sequence[str]
-    right: Sequence[frozenset[int]]
+    relevant: Sequence[frozenset[int]]
 
     @staticmethod
     def of(examples: Examples, passages: int, seed: int) -> "DevSet":
-        """The questions of examples over their own positives and negatives, and others at random up to so many passages."""
+        """The queries of examples, over their positives and negatives, filled up with random passages to `passages`."""
         if not len(examples):
-            raise BadInput("there are no examples to measure with; expected some: raise dev.hold_out, or give dev.source")
-        positives = [frozenset(examples.positives(at).tolist()) for at in range(len(examples))]
-        needed = set().union(*positives, *(examples.negatives(at).tolist() for at in range(len(examples))))
+            raise BadInput("there are no dev examples; expected at least one: raise dev.hold_out, or give dev.source")
+        positives = [frozenset(examples.positives(example).tolist()) for example in range(len(examples))]
+        needed = set().union(*positives, *(examples.negatives(example).tolist() for example in range(len(examples))))
         others = np.random.default_rng(seed).permutation(examples.passage_count)
-        chosen = list(dict.fromkeys([*sorted(needed), *others.tolist()]))[: max(passages, len(needed))]
-        place = {number: at for at, number in enumerate(chosen)}
+        numbers = list(dict.fromkeys([*sorted(needed), *others.tolist()]))[: max(passages, len(needed))]
+        index_of = {number: index for index, number in enumerate(numbers)}
         return DevSet(
-            [examples.query(at) for at in range(len(examples))],
-            [examples.passage(number) for number in chosen],
-            [frozenset(place[number] for number in found) for found in positives],
+            [examples.query(example) for example in range(len(examples))],
+            [examples.passage(number) for number in numbers],
+            [frozenset(index_of[number] for number in relevant) for relevant in positives],
         )
 
 
-def measure(
+def dev_metrics(
     encoder: TorchEncoder,
     dev: DevSet,
-    heads: Sequence[Searched],
+    heads: Sequence[DevHead],
     retrieved: int = 0,
     report: Callable[[int], None] = lambda texts: None,
 ) -> dict[str, float]:
-    """`head:measure` → value, for every head and measure; `retrieved` is how many tokens each query token retrieves."""
+    """Values by `head:metric`, for every head and metric; `retrieved` is the number of tokens each query token retrieves."""
     wanted = sorted({"sparse" if head == "tokens" else "multi" if head == "retrieved" else head for head in heads})
     passages = encoder.encode_docs(dev.passages, report, heads=wanted)
     queries = encoder.encode_queries(dev.queries, heads=wanted)
-    qrels = {str(at): {str(place): 1 for place in right} for at, right in enumerate(dev.right)}
-    found: dict[str, float] = {}
+    qrels = {str(query): {str(passage): 1 for passage in relevant} for query, relevant in enumerate(dev.relevant)}
+    metrics: dict[str, float] = {}
     for head in heads:
         top = search(head, queries, passages, min(DEPTH, len(dev.passages)), retrieved)
         values = ir_measures.calc_aggregate(MEASURES, qrels, as_run(top))
-        found |= {f"{head}:{NAMES[str(name)]}": float(values[name]) for name in MEASURES}
-    return found
+        metrics |= {f"{head}:{METRIC_NAMES[str(measure)]}": float(values[measure]) for measure in MEASURES}
+    return metrics
 
 
-def search(head: Searched, queries: Encoded, passages: Encoded, k: int, retrieved: int) -> TopK:
-    """The k best passages of each query by one head."""
+def search(head: DevHead, queries: Encoded, passages: Encoded, k: int, retrieved: int) -> TopK:
+    """The top-k passages of each query by one head."""
     if head == "dense":
-        return exact_dense(_there(queries.dense), _there(passages.dense), k)
+        return exact_dense(_computed(queries.dense), _computed(passages.dense), k)
     if head == "multi":
-        return exact_multi(_there(queries.multi), _there(passages.multi), k)
+        return exact_multi(_computed(queries.multi), _computed(passages.multi), k)
     if head == "retrieved":
-        return exact_xtr(_there(queries.multi), _there(passages.multi), k, retrieved)
+        return exact_xtr(_computed(queries.multi), _computed(passages.multi), k, retrieved)
     if head == "tokens":
-        return exact_sparse(_there(queries.sparse), weigh_docs(passages, "bag", PLAIN), k)
-    return exact_sparse(_there(getattr(queries, head)), _there(getattr(passages, head)), k)
+        return exact_sparse(_computed(queries.sparse), weight_docs(passages, "bag", PLAIN), k)
+    return exact_sparse(_computed(getattr(queries, head)), _computed(getattr(passages, head)), k)
 
 
 def as_run(top: TopK) -> Mapping[str, dict[str, float]]:
-    """In the form that ir-measures reads; of equal scores the first place wins, as in the ranking."""
+    """The ranking as an ir-measures run; scores are negative ranks, which keep the order of ties."""
     return {
         str(query): {str(row): -float(rank) for rank, row in enumerate(rows.tolist()) if row >= 0}
         for query, rows in enumerate(top.rows)
     }
 
 
-def _there(found: Representation | None) -> Representation:
-    assert found is not None, "the encoder was asked for this head"
-    return found
+def _computed(representation: Representation | None) -> Representation:
+    assert representation is not None, "the encoder computes this head"
+    return representation

@@ -1,10 +1,10 @@
-"""One batch from several processes, with exactly the gradient that one process would have.
+"""Gathering of a batch across processes, with the gradient that a single process would compute.
 
-Every process computes the loss of the joined batch, so what flows back to a process's own rows is all that the loss says
-about them. Processes then average the gradients of their parameters (DistributedDataParallel does), where one process would
-have added up the contributions of all rows. The gradient of the own rows is therefore multiplied by the number of processes;
-without that, as in several published trainers, every step is smaller by that factor. What comes after the joining (a learned
-temperature, say) has the same gradient in all processes already, and averaging leaves it as it is.
+Every process computes the loss of the gathered batch, so the gradient of its own rows is complete. Data-parallel training then
+averages parameter gradients over processes, where a single process would sum the contributions of all rows. The gradient of
+the own rows is therefore multiplied by the number of processes; without that, as in several published trainers, every step is
+smaller by that factor. Parameters used after gathering (a learned temperature, say) have the same gradient in all processes
+already, and averaging leaves it unchanged.
 """
 
 from typing import Any, Protocol
@@ -16,20 +16,20 @@ from trilens.errors import BadInput
 
 
 class Gather(Protocol):
-    """Rows of all processes, in the order of the processes. `ragged` names the axis of tokens, which may differ in length."""
+    """Concatenates the rows of all processes, in rank order. `ragged` is the token axis, whose length may differ."""
 
     def __call__(self, tensor: Tensor, ragged: int | None = None) -> Tensor: ...
 
 
 def alone(tensor: Tensor, ragged: int | None = None) -> Tensor:
-    """One process: its batch is the batch."""
+    """The tensor itself: a single process has the whole batch."""
     return tensor
 
 
 def joined(tensor: Tensor, ragged: int | None = None) -> Tensor:
-    """The batch of all processes of the group; just the own one where there is no group.
+    """Gather the batch of all processes; without a process group, the tensor itself.
 
-    Processes may have different numbers of rows. Shorter `ragged` axes are filled up with zeros, which masks say of themselves.
+    Processes may have different numbers of rows. Shorter `ragged` axes are padded with zeros, also in masks.
     """
     if not distributed.is_available() or not distributed.is_initialized() or distributed.get_world_size() == 1:
         return tensor
@@ -39,11 +39,11 @@ def joined(tensor: Tensor, ragged: int | None = None) -> Tensor:
 
 
 class _Join(torch.autograd.Function):
-    """All processes pad their tensor to the same shape, exchange, and cut off the rows that were padding."""
+    """Pads the tensors of all processes to a common shape, exchanges them, and removes padded rows."""
 
     @staticmethod
     def forward(ctx: Any, tensor: Tensor, shapes: list[list[int]]) -> Tensor:
-        """The rows of all."""
+        """The rows of all processes."""
         ctx.shape = tensor.shape
         ctx.start = sum(shape[0] for shape in shapes[: distributed.get_rank()])
         flat = tensor.to(torch.uint8) if tensor.dtype == torch.bool else tensor.detach()
@@ -55,7 +55,7 @@ class _Join(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
-        """That of the own rows, for all processes: see the top of the file."""
+        """The gradient of the own rows, multiplied by the number of processes: see the module docstring."""
         own = grad[ctx.start : ctx.start + ctx.shape[0]][_corner(ctx.shape)]
         return own * distributed.get_world_size(), None
 
@@ -65,15 +65,15 @@ def _corner(shape: torch.Size) -> tuple[slice, ...]:
 
 
 def _shapes(tensor: Tensor) -> list[list[int]]:
-    """The shape in each process."""
+    """The shape of the tensor in each process."""
     own = torch.tensor(tensor.shape, device=tensor.device)
-    found = [torch.empty_like(own) for _ in range(distributed.get_world_size())]
-    distributed.all_gather(found, own)
-    return [shape.tolist() for shape in found]
+    shapes = [torch.empty_like(own) for _ in range(distributed.get_world_size())]
+    distributed.all_gather(shapes, own)
+    return [shape.tolist() for shape in shapes]
 
 
 def _require_alike(shapes: list[list[int]], ragged: int | None) -> None:
-    """Refuse what cannot be one batch; every process sees the same shapes, so all refuse."""
+    """Require equal shapes beyond the first and the ragged axis; all processes see the same shapes, so all fail alike."""
     for axis in range(1, len(shapes[0])):
         if axis != ragged and len({shape[axis] for shape in shapes}) > 1:
             raise BadInput(f"processes have tensors of shapes {shapes}; expected the same beyond the first axis")

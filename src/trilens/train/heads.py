@@ -1,4 +1,4 @@
-"""Heads: what becomes of the last hidden states of a shared backbone, (texts, tokens, hidden), attended positions in a mask."""
+"""Heads as modules over the last hidden states of a shared backbone, (texts, tokens, hidden), with an attention mask."""
 
 from typing import Literal
 
@@ -7,13 +7,13 @@ from torch import Tensor, nn
 from torch.nn.functional import elu, gelu, normalize, softplus
 
 from trilens.errors import BadInput
-from trilens.train.vocabulary import best_products
+from trilens.train.best_products import best_products
 
 
-class DenseHead(nn.Module):
-    """One vector per text: the state of the first token, or the mean over attended positions, at length 1.
+class DenseHeadModule(nn.Module):
+    """One vector per text: CLS or mean pooling, normalised.
 
-    `linear`, and then `tanh`, are applied to the pooled state first. The vectors of DPR are not `normalised`.
+    `linear`, then `tanh`, are applied to the pooled state. DPR's vectors are not `normalised`.
     """
 
     def __init__(
@@ -28,7 +28,7 @@ class DenseHead(nn.Module):
         self.tanh = tanh
 
     def forward(self, states: Tensor, mask: Tensor) -> Tensor:
-        """Float (texts, dims); a text without positions is a zero vector under `mean`, unless a projection has a bias."""
+        """Float (texts, dims); with mean pooling, a text without positions is a zero vector, unless a projection has a bias."""
         pooled = states[:, 0] if self.pooling == "cls" else _mean(states, mask)
         if self.linear is not None:
             pooled = self.linear(pooled)
@@ -37,8 +37,8 @@ class DenseHead(nn.Module):
         return normalize(pooled, dim=-1) if self.normalised else pooled
 
 
-class LexicalHead(nn.Module):
-    """A weight of at least 0 for each token of a text, ReLU(⟨w, state⟩ + b), and the text as the weights of its words."""
+class LexicalHeadModule(nn.Module):
+    """A non-negative weight per token, ReLU(⟨w, state⟩ + b)."""
 
     def __init__(self, hidden: int) -> None:
         super().__init__()
@@ -50,21 +50,20 @@ class LexicalHead(nn.Module):
 
 
 def lexical_vectors(weights: Tensor, ids: Tensor, kept: Tensor, terms: int) -> Tensor:
-    """Weights of tokens (texts, tokens) over the vocabulary (texts, terms): of a word that stands there twice, the higher.
+    """Scatter token weights (texts, tokens) over the vocabulary (texts, terms); a repeated token keeps its highest weight.
 
-    `kept` leaves out padding and special tokens: see `kept_tokens`. Nothing is held per token and term.
+    `kept` masks out padding and special tokens: see `kept_tokens`. No (texts, tokens, terms) tensor is created.
     """
     blank = weights.new_zeros(len(weights), terms)
     return blank.scatter_reduce(1, ids, weights * kept.to(weights.dtype), "amax", include_self=True)
 
 
-class SparseHead(nn.Module):
-    """VDR: a weight above 0 for every word of the vocabulary, elu(x) + 1 of its best product with a state.
+class SparseHeadModule(nn.Module):
+    """VDR: a positive weight for every word of the vocabulary, elu(x) + 1 of its highest product with a token state.
 
-    The words are the backbone's own input embeddings, given at each call so that they stay tied; ids below `shift` (special and
-    unused tokens) are no dimensions. Positions that are not attended to have no part in the maximum. `transform` puts a linear
-    layer and GELU before the states are normalised, and `biases`, one per word, are added to
-    the best products, as the heads of masked-language models have them.
+    The word vectors are the backbone's input embeddings, passed at each call so that they stay tied; ids below `shift`
+    (special and unused tokens) have no dimension. Masked positions are ignored. `transform` adds a linear layer and GELU
+    before the normalisation, and `biases`, one per word, are added to the highest products, as in masked-language heads.
     """
 
     def __init__(
@@ -81,26 +80,26 @@ class SparseHead(nn.Module):
         """Float (texts, words - shift) from embeddings (words, hidden); a text without positions is a zero vector."""
         if not 0 <= self.shift < len(embeddings):
             raise BadInput(
-                f"shift is {self.shift}; expected less than the {len(embeddings)} words of the backbone, and not below 0"
+                f"shift is {self.shift}; expected at least 0 and less than the {len(embeddings)} words of the backbone"
             )
         best = best_products(self.ready(states), embeddings[self.shift :], mask)
         if self.bias is not None:
             best = best + self.bias
-        # elu + 1 grows with its argument, so the maximum may come first.
+        # elu + 1 is monotonic, so it commutes with the maximum.
         weights = elu(best) + 1
         return normalize(weights, dim=-1) if self.normalised else weights
 
     def ready(self, states: Tensor) -> Tensor:
-        """States as they meet the words."""
+        """Transformed and normalised states."""
         return self.norm(states if self.transform is None else gelu(self.transform(states)))
 
 
-class MultiHead(nn.Module):
-    """One vector per token: a projection without bias (BGE-M3's has one), of length 1 or, as ColXTR has it, as it comes.
+class MultiHeadModule(nn.Module):
+    """One vector per token: a linear projection (bias-free except in BGE-M3), normalised unless disabled as in ColXTR.
 
-    `closing_mean`: the last position of `mask` has the mean over the mask for its vector, as in ColXTR. PrimeQA divides by the
-    padded length instead, which makes a vector depend on what its text was batched with.
-    `weighted`: the vectors of queries are multiplied by softplus(⟨w, state⟩ + b), so that tokens which say more count more.
+    `closing_mean`: the vector at the last position of `mask` is replaced by the mean over the mask, as in ColXTR. PrimeQA
+    divides by the padded length instead, which makes a vector depend on its batch.
+    `weighted`: query vectors are multiplied by softplus(⟨w, state⟩ + b), a weight per token.
     """
 
     def __init__(
@@ -119,40 +118,40 @@ class MultiHead(nn.Module):
         self.weigh = nn.Linear(hidden, 1) if weighted else None
 
     def forward(self, states: Tensor, kept: Tensor, mask: Tensor | None = None, *, queries: bool = False) -> Tensor:
-        """Float (texts, tokens, dim); tokens that are not `kept` are zero vectors. `mask` is needed for the closing mean.
+        """Float (texts, tokens, dim); tokens that are not `kept` are zero vectors. `closing_mean` requires `mask`.
 
-        `queries` says that the texts are queries, which matters to a weighted head only.
+        `queries`: whether the texts are queries; only a weighted head distinguishes them.
         """
         vectors = self.linear(states)
         if self.closing_mean:
             if mask is None:
-                raise BadInput("there is no mask, which a head with closing_mean needs; expected the attended positions")
+                raise BadInput("mask is missing; expected the attention mask, which a head with closing_mean needs")
             vectors = torch.where(_last(mask)[:, :, None], _mean(vectors, mask)[:, None], vectors)
         if self.normalised:
             vectors = normalize(vectors, dim=-1)
         if self.weigh is not None:
             weights = softplus(self.weigh(states))
-            # Docs get 1 and a gradient of 0, not none: processes wait for a gradient of each parameter before they go on.
+            # Docs have weight 1 and a zero gradient, not none: DDP waits for a gradient of every parameter.
             vectors = vectors * torch.where(torch.full_like(weights, queries, dtype=torch.bool), weights, 1)
         return vectors * kept[:, :, None].to(vectors.dtype)
 
 
 def _mean(vectors: Tensor, mask: Tensor) -> Tensor:
-    """The mean over the positions of the mask, zero where there are none."""
+    """The mean over the positions of the mask; zero if there are none."""
     weights = mask[:, :, None].to(vectors.dtype)
     return (vectors * weights).sum(1) / weights.sum(1).clamp(min=1)
 
 
 def _last(mask: Tensor) -> Tensor:
-    """The last position of each row of the mask, as a mask."""
-    places = torch.arange(mask.shape[1], device=mask.device)
-    return mask.bool() & (places == (places * mask).amax(1, keepdim=True))
+    """A mask of the last position of each row of the mask."""
+    positions = torch.arange(mask.shape[1], device=mask.device)
+    return mask.bool() & (positions == (positions * mask).amax(1, keepdim=True))
 
 
 def kept_tokens(ids: Tensor, mask: Tensor, left_out: Tensor, *, skip_first: bool = False) -> Tensor:
-    """Which positions count: attended, and not of a token that `left_out` (bool, one per id) names; bool (texts, tokens).
+    """Positions that are attended and whose token is not in `left_out` (bool, one per id): bool (texts, tokens).
 
-    `left_out` names special tokens, and for documents usually punctuation. `skip_first` leaves out the first position as well.
+    `left_out` marks special tokens and, for documents, usually punctuation. `skip_first` also drops the first position.
     """
     kept = mask.bool() & ~left_out[ids]
     if skip_first:
@@ -161,9 +160,9 @@ def kept_tokens(ids: Tensor, mask: Tensor, left_out: Tensor, *, skip_first: bool
 
 
 def bags_of_tokens(ids: Tensor, mask: Tensor, terms: int, shift: int = 0, normalised: bool = False) -> Tensor:
-    """1 for each term that a text contains, as float (texts, terms); term t is the token t + `shift`.
+    """A multi-hot vector of the terms that each text contains, float (texts, terms); term t is token t + `shift`.
 
-    `normalised`: of length 1, for heads whose weights are.
+    `normalised`: with unit length, for heads with normalised weights.
     """
     present = torch.zeros(len(ids), shift + terms, device=ids.device)
     present = present.scatter_reduce(1, ids, mask.to(present.dtype), "amax")[:, shift:]
@@ -171,11 +170,11 @@ def bags_of_tokens(ids: Tensor, mask: Tensor, terms: int, shift: int = 0, normal
 
 
 def top_or_own(weights: Tensor, bags: Tensor, top: int = 768) -> Tensor:
-    """Which terms are left of whole weights (texts, terms): the `top` highest and those the text contains; bool.
+    """A mask of the `top` highest weights (texts, terms) and of the terms that the text contains: bool.
 
-    `top` 0 leaves only a text's own terms.
+    With `top` 0, only the text's own terms remain.
     """
     if top < 0:
-        raise BadInput(f"top is {top}; expected a number of terms, 0 for a text's own terms only")
+        raise BadInput(f"top is {top}; expected a number of terms, or 0 for the text's own terms only")
     best = weights.detach().topk(min(top, weights.shape[1]), sorted=False).indices
     return bags.bool().scatter(1, best, True)

@@ -1,12 +1,14 @@
-"""A trainable model: a backbone and its heads as modules of sentence-transformers, saved, loaded and trained by it.
+"""Trainable models: a backbone and heads as sentence-transformers modules, which saves, loads and trains them.
 
-`Backbone` reads texts by the code that serves a model folder and gives token states; `Heads` makes of them what the losses
-take. Both towers of a model may be one stack of the two, or there is a stack for queries and one for documents (a `Router`).
+`Backbone` tokenises texts with the code that serves model folders and computes token states; `Heads` computes the outputs that
+losses use. Queries and documents share one stack of the two, or each have their own (a `Router`).
 
-On disk: the backbone as Hugging Face keeps it, with `tokenizer.json`; in `1_Heads`, `config.json` with the description and
-`model.safetensors` with `multi.linear`, `sparse.norm`, `lexical.linear` and, where the description says so, `dense.linear` (a
+On disk: the backbone in Hugging Face format with `tokenizer.json`; in `1_Heads`, the description as `config.json`, and
+`model.safetensors` with `multi.linear`, `sparse.norm`, `lexical.linear` and, depending on the description, `dense.linear` (a
 projection), `multi.weigh` (weighted queries), `sparse.transform` and `sparse.bias`. A router has a folder for each module of
 each stack.
+
+`modules.json` names the classes by their import paths, so renaming or moving `Backbone` or `Heads` changes the file format.
 """
 
 import json
@@ -21,29 +23,36 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Module, Router
 from torch import Tensor, nn
 
-from trilens.encode.folder import Head, ModelDescription, first_fault
-from trilens.errors import BadInput, BadModel
+from trilens.encode.folder import Head, ModelDescription
+from trilens.errors import BadInput, BadModel, first_error
 from trilens.train.backbone import Backbone
-from trilens.train.heads import DenseHead, LexicalHead, MultiHead, SparseHead, bags_of_tokens, lexical_vectors
+from trilens.train.heads import (
+    DenseHeadModule,
+    LexicalHeadModule,
+    MultiHeadModule,
+    SparseHeadModule,
+    bags_of_tokens,
+    lexical_vectors,
+)
 
 WEIGHTS_FILE = "model.safetensors"
 MODULES_FILE = "modules.json"
 
 
 class Heads(Module):
-    """The heads of a model, by their names; None where the model does not have one.
+    """The heads of a model; None for heads that it does not have.
 
-    `wanted` says which are computed; the sparse head costs as much as a small model, so a loss that does not need it should
-    not pay for it. A batch may say otherwise: `features["wanted"]`.
+    `wanted` selects the heads to compute, because the sparse head costs as much as a small model; `features["wanted"]`
+    overrides it for a batch.
     """
 
-    dense: DenseHead | None
-    multi: MultiHead | None
-    sparse: SparseHead | None
-    lexical: LexicalHead | None
+    dense: DenseHeadModule | None
+    multi: MultiHeadModule | None
+    sparse: SparseHeadModule | None
+    lexical: LexicalHeadModule | None
 
     def __init__(self, description: ModelDescription, hidden: int, biases: Iterable[Head] = ()) -> None:
-        """`hidden` is the size of a token state; `biases` names heads whose linear layer has one though it need not."""
+        """`hidden` is the size of a token state; `biases` are the heads whose optional bias is present."""
         super().__init__()
         self.description = description
         self.hidden = hidden
@@ -51,48 +60,48 @@ class Heads(Module):
         multi, sparse, biased = description.multi, description.sparse, set(biases)
         self.dense = dense_head(description, hidden, "dense" in biased) if "dense" in description.heads else None
         self.multi = (
-            MultiHead(hidden, multi.dim, multi.normalised, "multi" in biased, multi.closing_mean, multi.weighted)
+            MultiHeadModule(hidden, multi.dim, multi.normalised, "multi" in biased, multi.closing_mean, multi.weighted)
             if multi is not None
             else None
         )
         self.sparse = None
         if sparse is not None:
             words = sparse.dim if sparse.biased else 0
-            self.sparse = SparseHead(hidden, sparse.shift, sparse.normalised, sparse.transform, words)
-        self.lexical = LexicalHead(hidden) if description.lexical is not None else None
+            self.sparse = SparseHeadModule(hidden, sparse.shift, sparse.normalised, sparse.transform, words)
+        self.lexical = LexicalHeadModule(hidden) if description.lexical is not None else None
 
     def outputs(self, features: Mapping[str, Any], wanted: Iterable[Head]) -> dict[Head, Tensor]:
-        """What a model folder gives: dense (texts, dim), multi (texts, tokens, dim), lexical (texts, tokens) and
+        """Outputs as in a model folder: dense (texts, dim), multi (texts, tokens, dim), lexical (texts, tokens) and
         sparse (texts, words)."""
-        states, mask, found = features["token_embeddings"], features["attention_mask"], dict[Head, Tensor]()
+        states, mask, outputs = features["token_embeddings"], features["attention_mask"], dict[Head, Tensor]()
         for head in wanted:
             if head == "dense" and self.dense is not None:
-                found[head] = self.dense(states, mask)
+                outputs[head] = self.dense(states, mask)
             elif head == "multi" and self.multi is not None:
-                found[head] = self.multi(states, features["kept"], mask, queries=self._of_queries(features))
+                outputs[head] = self.multi(states, features["kept"], mask, queries=self._of_queries(features))
             elif head == "lexical" and self.lexical is not None:
-                found[head] = self.lexical(states)
+                outputs[head] = self.lexical(states)
             elif head == "sparse" and self.sparse is not None:
-                found[head] = self.sparse(states, mask, self._words(features["word_embeddings"]))
+                outputs[head] = self.sparse(states, mask, self._words(features["word_embeddings"]))
             else:
-                raise BadInput(f"the head {head!r} is wanted; expected some of {self.description.heads}, which the model has")
-        return found
+                raise BadInput(f"the head {head!r} is wanted; expected heads that the model has: {self.description.heads}")
+        return outputs
 
     def forward(self, features: dict[str, Any], **_: Any) -> dict[str, Any]:
-        """Adds `sentence_embedding` (dense), `multi` with `multi_mask`, `sparse` with `bags`, and `lexical`.
+        """Add `sentence_embedding` (dense), `multi` with `multi_mask`, `sparse` with `bags`, and `lexical` to the features.
 
-        The last three are (texts, terms) over the vocabulary; the terms of `sparse` and `bags` begin at the shift.
+        `sparse`, `bags` and `lexical` are (texts, terms) over the vocabulary; terms of `sparse` and `bags` start at the shift.
         """
-        found = self.outputs(features, features.get("wanted", self.wanted))
+        outputs = self.outputs(features, features.get("wanted", self.wanted))
         ids, own = features["input_ids"], features["own"]
-        if "dense" in found:
-            features["sentence_embedding"] = found["dense"]
-        if "multi" in found:
-            features |= {"multi": found["multi"], "multi_mask": features["kept"]}
-        if "lexical" in found and (lexical := self.description.lexical) is not None:
-            features["lexical"] = lexical_vectors(found["lexical"], ids, own, lexical.dim)
-        if "sparse" in found and (sparse := self.description.sparse) is not None:
-            features["sparse"] = found["sparse"]
+        if "dense" in outputs:
+            features["sentence_embedding"] = outputs["dense"]
+        if "multi" in outputs:
+            features |= {"multi": outputs["multi"], "multi_mask": features["kept"]}
+        if "lexical" in outputs and (lexical := self.description.lexical) is not None:
+            features["lexical"] = lexical_vectors(outputs["lexical"], ids, own, lexical.dim)
+        if "sparse" in outputs and (sparse := self.description.sparse) is not None:
+            features["sparse"] = outputs["sparse"]
             features["bags"] = bags_of_tokens(ids, own, sparse.dim, sparse.shift, sparse.normalised)
         features.pop("word_embeddings", None)
         return features
@@ -100,38 +109,38 @@ class Heads(Module):
     def _of_queries(self, features: Mapping[str, Any]) -> bool:
         task = features.get("task")
         if task is None and self.multi is not None and self.multi.weigh is not None:
-            raise BadInput("the batch has no task, and queries are weighted; expected 'query' or 'document'")
+            raise BadInput("the batch has no task, but query tokens are weighted; expected task 'query' or 'document'")
         return bool(task == "query")
 
     def _words(self, embeddings: Tensor) -> Tensor:
-        """The embeddings of words; T5 has a few more than its tokenizer has tokens."""
+        """The embeddings of the vocabulary; T5 has a few more embeddings than tokens."""
         sparse = self.description.sparse
         size = sparse.shift + sparse.dim if sparse is not None else len(embeddings)
         return embeddings if len(embeddings) == size else embeddings[:size]
 
     def get_embedding_dimension(self) -> int:
-        """Of the dense vectors."""
+        """Dimension of the dense vectors."""
         return self.description.dim
 
     def get_config_dict(self) -> dict[str, Any]:
         """The description."""
-        return self.description.model_dump(mode="json")
+        return self.description.model_dump(mode="json", by_alias=True)
 
     def on_model_ready(self, model: Any) -> None:
-        """Tell the backbone of this stack how texts are to be read."""
+        """Give the backbone of this stack the description, which says how to tokenise texts."""
         for stack in stacks_of(model).values():
             if stack.heads is self:
                 stack.backbone.read_as(self.description)
 
     def save(self, output_path: str, *_: Any, **__: Any) -> None:
-        """Description and weights."""
+        """Write description and weights."""
         self.save_config(output_path)
         weights = {name: tensor.detach().cpu().contiguous() for name, tensor in self.state_dict().items()}
         save_file(weights, Path(output_path) / WEIGHTS_FILE)
 
     @classmethod
     def load(cls, model_name_or_path: str, subfolder: str = "", **options: Any) -> "Heads":
-        """The heads of a model on disk or on the hub."""
+        """Load the heads of a model on disk or on the hub."""
         where = {name: options.get(name) for name in ("token", "cache_folder", "revision")}
         where |= {"subfolder": subfolder, "local_files_only": options.get("local_files_only", False)}
         files = [
@@ -139,8 +148,8 @@ class Heads(Module):
         ]
         if None in files:
             raise BadModel(
-                f"{model_name_or_path}/{subfolder} has no {cls.config_file_name} or no {WEIGHTS_FILE}; expected both, as a "
-                "trained model is saved: save it again"
+                f"{model_name_or_path}/{subfolder} has no {cls.config_file_name} or no {WEIGHTS_FILE}; expected both files of "
+                "a saved model: save it again"
             )
         description = read_description(Path(files[0]))
         weights = load_file(files[1])
@@ -149,17 +158,17 @@ class Heads(Module):
         return heads
 
 
-def dense_head(description: ModelDescription, hidden: int, bias: bool) -> DenseHead:
-    """The dense head that is described."""
+def dense_head(description: ModelDescription, hidden: int, bias: bool) -> DenseHeadModule:
+    """The dense head of a description."""
     described = description.dense
     if described is None:
-        return DenseHead(description.pooling)
+        return DenseHeadModule(description.pooling)
     linear = nn.Linear(hidden, description.dim, bias=bias) if described.projection else None
-    return DenseHead(description.pooling, described.normalised, linear, described.projection == "tanh")
+    return DenseHeadModule(description.pooling, described.normalised, linear, described.projection == "tanh")
 
 
 def state_size(weights: Mapping[str, Tensor], description: ModelDescription) -> int:
-    """The size of the token states that heads with these weights take; a head without weights takes any."""
+    """The size of the token states that these weights expect; without weights, the model dimension."""
     return next((tensor.shape[-1] for name, tensor in weights.items() if name.endswith(".weight")), description.dim)
 
 
@@ -170,53 +179,53 @@ def biased(weights: Mapping[str, Tensor]) -> list[Head]:
 
 
 def load_weights(module: nn.Module, weights: Mapping[str, Tensor], where: str) -> None:
-    """Fill a module, and refuse weights that are missing, left over, or of another shape, by their names."""
+    """Load weights into a module; missing, unexpected and misshapen tensors are reported by name."""
     expected = {name: tuple(tensor.shape) for name, tensor in module.state_dict().items()}
-    found = {name: tuple(tensor.shape) for name, tensor in weights.items()}
-    if expected != found:
-        names = sorted(name for name in expected.keys() | found.keys() if expected.get(name) != found.get(name))
-        told = ", ".join(f"{name} {found.get(name, 'missing')} for {expected.get(name, 'none')}" for name in names[:5])
-        raise BadModel(f"{where} has {told}{' …' if len(names) > 5 else ''}; expected the shapes after each 'for'")
+    actual = {name: tuple(tensor.shape) for name, tensor in weights.items()}
+    if expected != actual:
+        names = sorted(name for name in expected.keys() | actual.keys() if expected.get(name) != actual.get(name))
+        faults = ", ".join(f"{name} {actual.get(name, 'missing')} for {expected.get(name, 'none')}" for name in names[:5])
+        raise BadModel(f"{where} has {faults}{' …' if len(names) > 5 else ''}; expected the shapes after each 'for'")
     module.load_state_dict(dict(weights))
 
 
 def read_description(file: Path) -> ModelDescription:
-    """The validated description of a saved model."""
+    """Read and validate the description of a saved model."""
     try:
         return ModelDescription.model_validate_json(file.read_bytes())
     except ValidationError as error:
-        raise BadModel(f"{file}: {first_fault(error)}; correct it or save the model again") from error
+        raise BadModel(f"{file}: {first_error(error)}; correct it or save the model again") from error
 
 
 @dataclass(frozen=True)
 class Stack:
-    """One tower: a backbone and its heads."""
+    """A tower: a backbone and its heads."""
 
     backbone: Backbone
     heads: Heads
 
 
 def stacks_of(model: SentenceTransformer) -> dict[str, Stack]:
-    """The towers of a model by task, `query` and `document`; they are the same where the model has one for both."""
+    """The towers of a model by task, `query` and `document`; both are the same object if the model has one tower."""
     modules = list(model.children())
     routes = modules[0].sub_modules if modules and isinstance(modules[0], Router) else {}
-    found = {task: list(routes[task]) if task in routes else modules for task in ("query", "document")}
-    for stack in found.values():
+    stacks = {task: list(routes[task]) if task in routes else modules for task in ("query", "document")}
+    for stack in stacks.values():
         if len(stack) != 2 or not isinstance(stack[0], Backbone) or not isinstance(stack[1], Heads):
             raise BadModel(
                 f"the model consists of {[type(module).__name__ for module in stack]}; expected a Backbone and Heads: "
-                "make it with build_model or load_checkpoint"
+                "create it with build_model or load_checkpoint"
             )
-    return {task: Stack(*stack) for task, stack in found.items()}
+    return {task: Stack(*stack) for task, stack in stacks.items()}
 
 
 def description_of(model: SentenceTransformer) -> ModelDescription:
-    """The description of a model; towers share it."""
+    """The description of a model; its towers share it."""
     return stacks_of(model)["document"].heads.description
 
 
 def assemble(query: Stack, document: Stack | None = None) -> SentenceTransformer:
-    """A model of one stack, or of one for queries and another for documents."""
+    """A model with one tower, or with separate towers for queries and documents."""
     if document is None:
         return SentenceTransformer(modules=[query.backbone, query.heads])
     router = Router.for_query_document([query.backbone, query.heads], [document.backbone, document.heads])
@@ -224,9 +233,9 @@ def assemble(query: Stack, document: Stack | None = None) -> SentenceTransformer
 
 
 def load_model(path: Path) -> SentenceTransformer:
-    """A model that was saved by `save_pretrained`, on the processor or graphics card that there is.
+    """Load a model saved by `save_pretrained` onto the default device.
 
-    `SentenceTransformer(path)` would load it as well, but only with `trust_remote_code`, which lets a folder run its own code.
+    `SentenceTransformer(path)` would need `trust_remote_code`, which lets a folder execute its own code.
     """
     kinds = {name_of(kind): kind for kind in (Backbone, Heads)}
     try:
@@ -235,18 +244,20 @@ def load_model(path: Path) -> SentenceTransformer:
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise BadModel(f"{path / MODULES_FILE} cannot be read ({error}); expected a model saved by trilens") from error
     if types == [*kinds]:
-        return SentenceTransformer(modules=[kinds[each["type"]].load(str(path), subfolder=each["path"]) for each in modules])
+        return SentenceTransformer(
+            modules=[kinds[module["type"]].load(str(path), subfolder=module["path"]) for module in modules]
+        )
     if len(types) == 1 and types[0].endswith(".Router"):
         return SentenceTransformer(modules=[Router.load(str(path), subfolder=modules[0]["path"], module_classes=kinds)])
     raise BadModel(f"{path} consists of {types}; expected {[*kinds]} or a Router: load_checkpoint reads other kinds")
 
 
 def name_of(kind: type) -> str:
-    """A class as `modules.json` names it."""
+    """The name of a class in `modules.json`."""
     return f"{kind.__module__}.{kind.__name__}"
 
 
 def is_ours(path: Path) -> bool:
-    """Whether a folder holds a model of this module's classes."""
+    """Whether a folder holds a model of these classes."""
     files = [path / MODULES_FILE, path / "router_config.json"]
     return any(file.is_file() and name_of(Heads) in file.read_text(encoding="utf-8") for file in files)

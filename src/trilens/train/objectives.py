@@ -1,6 +1,6 @@
-"""What a run trains for: losses of `losses/` with their settings, applied to what the heads make of a batch.
+"""Training objectives: the losses of `losses/` with their parameters, applied to the head outputs of a batch.
 
-A batch is queries and, for each, a group of docs of the same size: the positive first, then its negatives.
+A batch has queries and, for each, a group of docs of equal size: the positive first, then its negatives.
 """
 
 from collections.abc import Sequence
@@ -13,17 +13,17 @@ from torch import Tensor, nn
 
 from trilens.encode.folder import Head
 from trilens.errors import BadInput
-from trilens.train.cached import Features, cached_loss, encode
 from trilens.train.collapse import CollapseMonitor
 from trilens.train.gather import Gather, joined
+from trilens.train.grad_cache import Features, cached_loss, encode
 from trilens.train.losses import contrastive, distillation, ensemble, late, m3, vdr, xtr
 
 VECTORS: dict[Head, str] = {"dense": "sentence_embedding", "lexical": "lexical", "sparse": "sparse", "multi": "multi"}
-"""The name under which each head gives its representation."""
+"""Key of each head's output in the features."""
 
 
 class Objective(BaseModel):
-    """One loss; `weight` multiplies it."""
+    """A loss with its parameters; `weight` multiplies it."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -31,17 +31,17 @@ class Objective(BaseModel):
 
     @property
     def heads(self) -> frozenset[Head]:
-        """The heads that it needs."""
+        """The heads whose outputs it uses."""
         raise NotImplementedError
 
     @property
     def trained(self) -> frozenset[Head]:
-        """The heads that learn from it."""
+        """The heads that it trains."""
         return self.heads
 
     @property
     def needs_teacher(self) -> bool:
-        """Whether it needs a teacher's scores of the docs."""
+        """Whether it uses teacher scores."""
         return False
 
     def loss(self, queries: Features, docs: Features, teacher: Tensor | None, step: int, gather: Gather) -> Tensor:
@@ -50,7 +50,7 @@ class Objective(BaseModel):
 
 
 class InfoNce(Objective):
-    """Queries against docs by inner products, as DPR, E5 and BGE train."""
+    """InfoNCE over inner products, as in DPR, E5 and BGE."""
 
     kind: Literal["info_nce"]
     head: Literal["dense", "lexical", "sparse"] = "dense"
@@ -100,22 +100,22 @@ class Vdr(Objective):
 
 
 class Late(Objective):
-    """ColBERT's MaxSim, or XTR's retrieval of the `top` tokens of the batch if that is given.
+    """InfoNCE over ColBERT's MaxSim or, if `top` is given, over XTR's score of the `top` tokens retrieved from the batch.
 
-    With `imputed`, what is not retrieved counts as in XTR's search; without, as in the paper's training.
+    With `imputed`, tokens that are not retrieved are imputed as in XTR's search; otherwise they are ignored, as in the paper.
     """
 
     kind: Literal["late"]
     top: int | None = Field(default=None, ge=1)
     imputed: bool = False
-    mean: bool = False  # MaxSim by the number of query tokens; XTR's score is a mean anyway
+    mean: bool = False  # divide MaxSim by the number of query tokens; XTR's score always is a mean
     temperature: float = Field(default=1.0, gt=0)
     symmetric: bool = False
 
     @model_validator(mode="after")
     def _something_is_retrieved(self) -> "Late":
         if self.imputed and self.top is None:
-            raise ValueError("imputed is given without top; expected top, how many tokens each query token retrieves")
+            raise ValueError("imputed is given without top; expected top, the number of tokens each query token retrieves")
         return self
 
     @property
@@ -144,7 +144,7 @@ class Late(Objective):
 
 
 class M3(Objective):
-    """Three heads and their ensemble; self-distillation begins after the step `distil_after` (None: never)."""
+    """M3's loss over three heads and their ensemble; self-distillation starts after step `distil_after` (None: never)."""
 
     kind: Literal["m3"]
     temperature: float = Field(default=0.02, gt=0)
@@ -162,16 +162,16 @@ class M3(Objective):
         return m3.m3(
             _three_heads(queries),
             _three_heads(docs),
-            distil=m3.distils(step, self.distil_after),
+            distil=m3.distillation_active(step, self.distil_after),
             temperature=self.temperature,
-            ensemble=m3.Weights(*self.ensemble),
-            weights=m3.Weights(*self.weights),
+            ensemble=m3.M3Weights(*self.ensemble),
+            weights=m3.M3Weights(*self.weights),
             gather=gather,
         )
 
 
 class Ensemble(Objective):
-    """Heads learn from the weighted sum of heads' standard scores, after the step `after`: see `losses/ensemble.py`."""
+    """Distillation from a weighted sum of the heads' standardised scores, after step `after`: see `losses/ensemble.py`."""
 
     kind: Literal["ensemble"]
     teachers: dict[Head, Annotated[float, Field(gt=0)]] = Field(min_length=1)
@@ -198,7 +198,7 @@ class Ensemble(Objective):
 
     def loss(self, queries: Features, docs: Features, teacher: Tensor | None, step: int, gather: Gather) -> Tensor:
         """See `Objective`."""
-        found = ensemble.ensemble(
+        value = ensemble.ensemble(
             _any_heads(queries),
             _any_heads(docs),
             teachers=self.teachers,
@@ -206,14 +206,14 @@ class Ensemble(Objective):
             temperature=self.temperature,
             gather=gather,
         )
-        # A gradient of 0, not none: processes wait for a gradient of each parameter before they go on.
-        return found if m3.distils(step, self.after) else 0 * found
+        # A zero gradient, not none: DDP waits for a gradient of every parameter.
+        return value if m3.distillation_active(step, self.after) else 0 * value
 
 
 class Distillation(Objective):
-    """A teacher's scores of each group: KL divergence of softmaxes, or squared error of margins.
+    """Distillation of a teacher's scores of each group, by KL divergence of softmaxes or MarginMSE.
 
-    `scale` multiplies the teacher's scores, to bring them to the range in which the student's softmax is to be taught.
+    `scale` multiplies the teacher's scores, to match the range of the student's.
     """
 
     kind: Literal["kl", "margin_mse"]
@@ -235,7 +235,7 @@ class Distillation(Objective):
         """See `Objective`."""
         if teacher is None:
             raise BadInput(
-                f"the objective {self.kind!r} needs a teacher's scores; give `teacher` in the recipe, or data with scores"
+                f"the objective {self.kind!r} needs teacher scores; give `teacher` in the recipe, or data with scores"
             )
         student = own_scores(self.head, queries, docs)
         if self.kind == "margin_mse":
@@ -247,9 +247,9 @@ AnyObjective = Annotated[InfoNce | Vdr | Late | M3 | Ensemble | Distillation, Fi
 
 
 class Objectives(nn.Module):
-    """The loss that the trainer calls: encodes queries and docs, and gives each objective's part by its name.
+    """The loss module of the trainer: encodes queries and docs, and returns the weighted loss of each objective by name.
 
-    `step` is set by the trainer. With `sub_batch`, no more than so many texts are encoded at a time (`cached.py`).
+    The trainer sets `step`. With `sub_batch`, at most this many texts are encoded at a time (`grad_cache.py`).
     """
 
     def __init__(self, model: nn.Module, objectives: Sequence[Objective], sub_batch: int | None = None) -> None:
@@ -263,7 +263,7 @@ class Objectives(nn.Module):
 
     @property
     def heads(self) -> frozenset[Head]:
-        """All heads that are computed."""
+        """All heads whose outputs are used."""
         return frozenset().union(*(objective.heads for objective in self.objectives))
 
     @property
@@ -273,51 +273,53 @@ class Objectives(nn.Module):
 
     @property
     def names(self) -> list[str]:
-        """A name for each objective: its kind, with a number where there are several of it."""
+        """A unique name for each objective: its kind, numbered if it occurs more than once."""
         kinds = [str(getattr(objective, "kind", "")) for objective in self.objectives]
-        return [kind if kinds.count(kind) == 1 else f"{kind}_{kinds[:at].count(kind) + 1}" for at, kind in enumerate(kinds)]
+        return [
+            kind if kinds.count(kind) == 1 else f"{kind}_{kinds[:index].count(kind) + 1}" for index, kind in enumerate(kinds)
+        ]
 
     def forward(self, sides: Sequence[Features], teacher: Tensor | None = None) -> dict[str, Tensor]:
-        """The parts of the loss; `sides` are queries and docs, the docs of all queries end to end."""
+        """The loss terms; `sides` are queries and docs, with the docs of all queries concatenated."""
         parts: dict[str, Tensor] = {}
 
-        def whole(found: list[Features]) -> Tensor:
-            queries, docs = found[0], grouped(found[1], len(sides[0]["input_ids"]))
-            self._watch(found)
+        def total_loss(outputs: list[Features]) -> Tensor:
+            queries, docs = outputs[0], grouped(outputs[1], len(sides[0]["input_ids"]))
+            self._watch(outputs)
             for name, objective in zip(self.names, self.objectives, strict=True):
                 parts[name] = objective.weight * objective.loss(queries, docs, teacher, self.step, joined)
             return torch.stack(list(parts.values())).sum()
 
         texts = max(len(side["input_ids"]) for side in sides)
         if self.sub_batch is None or texts <= self.sub_batch:
-            whole([encode(self.model, side) for side in sides])
+            total_loss([encode(self.model, side) for side in sides])
             return dict(parts)
-        total = cached_loss(self.model, sides, self.sub_batch, whole)
+        total = cached_loss(self.model, sides, self.sub_batch, total_loss)
         values = {name: part.detach() for name, part in parts.items()}
-        # The trainer adds the parts up; this one carries the gradient of all, and adds nothing.
+        # The trainer sums the terms; the first one also carries the gradient of all, without changing its value.
         first = next(iter(values))
         return values | {first: values[first] + (total - total.detach())}
 
-    def _watch(self, found: Sequence[Features]) -> None:
+    def _watch(self, outputs: Sequence[Features]) -> None:
         for head, monitor in self.monitors.items():
-            monitor.watch(torch.cat([side[VECTORS[head]].detach() for side in found]))
+            monitor.watch(torch.cat([side[VECTORS[head]].detach() for side in outputs]))
 
 
 def grouped(docs: Features, queries: int) -> Features:
-    """Docs end to end as (queries, group, …)."""
+    """Reshape concatenated docs to (queries, group, …)."""
     return {name: value.unflatten(0, (queries, -1)) for name, value in docs.items()}
 
 
 def own_scores(head: Head, queries: Features, docs: Features) -> Tensor:
-    """Scores of each query with the docs of its own group (queries, group)."""
+    """Scores of each query for the docs of its own group (queries, group)."""
     if head == "multi":
         return late.own_maxsim(queries["multi"], docs["multi"], queries["multi_mask"], docs["multi_mask"])
     return torch.einsum("qd,qgd->qg", queries[VECTORS[head]], docs[VECTORS[head]])
 
 
-def _any_heads(side: Features) -> ensemble.Heads:
-    return ensemble.Heads(**{head: side.get(name) for head, name in VECTORS.items()}, mask=side.get("multi_mask"))
+def _any_heads(side: Features) -> ensemble.HeadOutputs:
+    return ensemble.HeadOutputs(**{head: side.get(name) for head, name in VECTORS.items()}, mask=side.get("multi_mask"))
 
 
-def _three_heads(side: Features) -> m3.Heads:
-    return m3.Heads(side["sentence_embedding"], side["lexical"], side["multi"], side["multi_mask"])
+def _three_heads(side: Features) -> m3.M3Outputs:
+    return m3.M3Outputs(side["sentence_embedding"], side["lexical"], side["multi"], side["multi_mask"])

@@ -1,4 +1,4 @@
-"""A recipe: one YAML file that says everything about a training run. Unknown keys fail, and every default is written here."""
+"""`Recipe`: the complete specification of a training run, read from YAML. Unknown keys are errors; all defaults are here."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -7,28 +7,28 @@ from typing import Annotated, Any, Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from trilens.encode.folder import Head, LexicalHead, MultiHead, SparseHead, Weighing, first_fault
-from trilens.errors import BadInput
+from trilens.encode.folder import Head, LexicalHead, MultiHead, SparseHead, TermWeighting
+from trilens.errors import BadInput, first_error
 from trilens.train.data.sources import Source
 from trilens.train.objectives import AnyObjective
 
 
-class Part(BaseModel):
+class RecipeSection(BaseModel):
     """A section of a recipe."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
 
 
-class ModelPart(Part):
-    """An encoder and its heads, and what of it is trained. What is not given is as the model family has it.
+class ModelSection(RecipeSection):
+    """The encoder, its heads, and which parameters are trained. Omitted fields have the defaults of the model family.
 
-    `backbone` is an encoder, whose heads begin untrained; `checkpoint` a model of a run, of sentence-transformers, BGE-M3,
-    ColBERT, XTR, VDR or DPR: heads that it has are trained on, others begin untrained. Both are folders or ids of the hub.
+    `backbone` is an encoder, whose heads are untrained; `checkpoint` is a model of an earlier run, of sentence-transformers,
+    BGE-M3, ColBERT, XTR, VDR or DPR: its heads are trained further, others are untrained. Both are folders or hub ids.
     """
 
     backbone: str | None = None
     checkpoint: str | None = None
-    layers: int | None = Field(default=None, ge=1)  # of a backbone, from the first on: a smaller, faster model; None: all
+    layers: int | None = Field(default=None, ge=1)  # keep only the first layers of a backbone, for a smaller model; None: all
     heads: list[Head] = Field(min_length=1)
     towers: Literal["shared", "separate"] = "shared"
     pooling: Literal["cls", "mean"] | None = None
@@ -39,107 +39,107 @@ class ModelPart(Part):
     multi: MultiHead | None = None
     sparse: SparseHead | None = None
     lexical: LexicalHead | None = None
-    weighing: Weighing | None = None
-    fit_to: int = Field(default=0, ge=0)  # passages of the data that untrained heads are fitted to; 0: none
+    term_weighting: TermWeighting | None = Field(default=None, validation_alias="weighing", serialization_alias="weighing")
+    fit_to: int = Field(default=0, ge=0)  # number of passages that untrained heads are fitted to; 0: no fitting
     freeze_embeddings: bool = False
-    freeze_layers: int = Field(default=0, ge=0)  # from the first on
-    freeze: bool = False  # the whole backbone: only heads are trained, from states that are computed once
-    cache_states: bool = False  # compute the states after the frozen layers once, and train only what is above them
+    freeze_layers: int = Field(default=0, ge=0)  # the first layers
+    freeze: bool = False  # the whole backbone: only heads are trained, on token states computed once
+    cache_states: bool = False  # compute the states after the frozen layers only once
     gradient_checkpointing: bool = False
     licence: str | None = None
     source: str | None = None
 
     @model_validator(mode="after")
-    def _one_start(self) -> "ModelPart":
+    def _one_start(self) -> "ModelSection":
         if (self.backbone is None) == (self.checkpoint is None):
-            raise ValueError("give either backbone or checkpoint")
+            raise ValueError("expected either backbone or checkpoint; give one of them")
         return self
 
     @model_validator(mode="after")
-    def _states_stay(self) -> "ModelPart":
+    def _states_stay(self) -> "ModelSection":
         if self.cache_states and not (self.freeze_embeddings and self.freeze_layers):
             raise ValueError(
-                "cache_states keeps states that training must not change; give freeze_embeddings and freeze_layers"
+                "cache_states caches the output of frozen layers; give freeze_embeddings and freeze_layers as well"
             )
         return self
 
     @model_validator(mode="after")
-    def _trained_heads_stay(self) -> "ModelPart":
+    def _trained_heads_stay(self) -> "ModelSection":
         if self.fit_to and self.checkpoint is not None:
-            raise ValueError("fit_to would write over the heads of a checkpoint; give it with a backbone only")
+            raise ValueError("fit_to would overwrite the heads of a checkpoint; give it with a backbone only")
         if self.layers and self.checkpoint is not None:
-            raise ValueError("layers would leave away what a checkpoint was trained with; give it with a backbone only")
+            raise ValueError("layers would remove trained layers of a checkpoint; give it with a backbone only")
         return self
 
     @property
     def start(self) -> str:
-        """What the model begins as."""
+        """The backbone or checkpoint."""
         return self.backbone or self.checkpoint or ""
 
 
-class DevPart(Part):
-    """What a run is measured on: a judged collection, or questions held out of the training data."""
+class DevSection(RecipeSection):
+    """The dev set: a judged collection, or questions held out of the training data."""
 
-    source: Source | None = None  # None: held out
-    hold_out: int = Field(default=300, ge=1)  # questions
-    passages: int = Field(default=3000, ge=1)  # searched: the right ones, their negatives, and others at random
-    every: int | None = Field(default=None, ge=1)  # steps; None: only at start and end
+    source: Source | None = None  # None: held-out questions
+    hold_out: int = Field(default=300, ge=1)  # number of questions
+    passages: int = Field(default=3000, ge=1)  # passages to search: the positives, their negatives, and random ones
+    every: int | None = Field(default=None, ge=1)  # evaluate every so many steps; None: only at start and end
     measure: str = "nDCG@10"
-    head: Head | Literal["tokens", "retrieved"] | None = None  # whose measure decides; None: the first of the model
-    retrieved: int | None = Field(default=None, ge=1)  # measure `multi` by so many tokens for each query token, too: XTR's k'
-    patience: int | None = Field(default=None, ge=1)  # stop after so many measurements without a better one
+    head: Head | Literal["tokens", "retrieved"] | None = None  # selects the best checkpoint; None: the model's first head
+    retrieved: int | None = Field(default=None, ge=1)  # also evaluate `multi` with XTR's score, with this k'
+    patience: int | None = Field(default=None, ge=1)  # stop after this many evaluations without improvement
 
 
-class DataPart(Part):
-    """Where training examples come from."""
+class DataSection(RecipeSection):
+    """Sources of the training examples."""
 
     sources: list[Source] = Field(min_length=1)
-    limit: int | None = Field(default=None, ge=1)  # examples, drawn at random, over the passages that they name
+    limit: int | None = Field(default=None, ge=1)  # number of random examples, with the passages they refer to
 
 
-class NegativesPart(Part):
-    """Hard negatives of each query, beside the docs of the other queries of its batch.
+class NegativesSection(RecipeSection):
+    """Hard negatives of each query, in addition to in-batch negatives.
 
-    `given` draws from those that the data has; `bag` searches the training passages for each batch, by the query's weights as
-    the model sees them and the passages' bare tokens, which never go stale; `refresh` searches them with the model itself every
-    so many steps.
+    `given` draws from the negatives in the data; `bag` searches the token bags of the training passages for each batch, with
+    the model's current query weights, so its index never becomes stale; `refresh` searches with the model itself every `every`
+    steps.
     """
 
     source: Literal["given", "bag", "refresh"] = "given"
     count: int = Field(default=1, ge=0)
-    depth: int = Field(default=50, ge=1)  # how many of the best found ones are drawn from
-    skip: int = Field(default=0, ge=0)  # of the best, as they are often right answers that nobody marked
+    depth: int = Field(default=50, ge=1)  # number of top hits to draw from
+    skip: int = Field(default=0, ge=0)  # number of top hits to skip, which are often unlabelled positives
     every: int = Field(default=200, ge=1)  # steps between refreshes
-    lens: Literal["dense", "multi", "sparse", "lexical"] = "dense"  # that a refresh searches with
-    answers: bool = True  # leave out passages that contain an answer
+    lens: Literal["dense", "multi", "sparse", "lexical"] = "dense"  # searched by a refresh
+    answers: bool = True  # exclude passages that contain an answer
 
 
-class TeacherPart(Part):
-    """A model whose scores are learned from; scores that the data brings need none."""
+class TeacherSection(RecipeSection):
+    """Teacher model for distillation; not needed if the data has teacher scores."""
 
     model: str
     kind: Literal["cross-encoder", "bi-encoder"] = "cross-encoder"
     head: Head = "dense"  # of a bi-encoder
 
 
-class BatchPart(Part):
-    """How examples make batches: those of like length together, at most so many per batch, fewer where texts are long."""
+class BatchSection(RecipeSection):
+    """Batching: examples of similar length share a batch, and batches of long texts can be smaller."""
 
     size: int = Field(default=32, ge=1)
     sub_batch: int | None = Field(default=None, ge=1)  # texts encoded at a time (GradCache)
-    buckets: list[int] = Field(default_factory=lambda: [64, 128, 256, 512])  # borders in tokens of the longest text
-    sizes: dict[int, int] = Field(default_factory=dict)  # batch size by bucket border, where it is not `size`
+    buckets: list[int] = Field(default_factory=lambda: [64, 128, 256, 512])  # upper bounds, in tokens of the longest text
+    sizes: dict[int, int] = Field(default_factory=dict)  # batch size by bucket; overrides `size` and `buckets`
 
 
 Rate = Annotated[float, Field(gt=0)]
 
 
-class RunPart(Part):
-    """How long and how fast."""
+class RunSection(RecipeSection):
+    """Optimisation: duration, learning rates, precision and checkpoints."""
 
     steps: int = Field(ge=1)
     learning_rate: float = Field(default=2e-5, gt=0)
-    head_learning_rate: Rate | dict[Head, Rate] | None = None  # for all heads but dense, or for each
+    head_learning_rate: Rate | dict[Head, Rate] | None = None  # for all heads but dense, or per head
     warm_up: float = Field(default=0.1, ge=0, lt=1)  # share of the steps
     weight_decay: float = Field(default=0.01, ge=0)
     clip: float = Field(default=1.0, gt=0)
@@ -150,48 +150,48 @@ class RunPart(Part):
     seed: int = 1
 
 
-class RetroMae(Part):
-    """Pre-training instead of objectives: see `retromae.py`."""
+class RetroMae(RecipeSection):
+    """RetroMAE pre-training, which replaces the objectives: see `retromae.py`."""
 
     encoder_mask: float = Field(default=0.3, gt=0, lt=1)
     decoder_mask: float = Field(default=0.5, gt=0, lt=1)
 
 
-class Recipe(Part):
-    """Everything about a run."""
+class Recipe(RecipeSection):
+    """A complete training run."""
 
     name: str = Field(min_length=1)
     about: str = ""
-    model: ModelPart
-    data: DataPart
-    dev: DevPart = DevPart()
+    model: ModelSection
+    data: DataSection
+    dev: DevSection = DevSection()
     objectives: list[AnyObjective] = Field(default_factory=list)
     retromae: RetroMae | None = None
-    negatives: NegativesPart = NegativesPart()
-    teacher: TeacherPart | None = None
-    batch: BatchPart = BatchPart()
-    run: RunPart
+    negatives: NegativesSection = NegativesSection()
+    teacher: TeacherSection | None = None
+    batch: BatchSection = BatchSection()
+    run: RunSection
 
     @model_validator(mode="after")
     def _fits_together(self) -> "Recipe":
         if bool(self.objectives) == (self.retromae is not None):
-            raise ValueError("give either objectives or retromae")
+            raise ValueError("expected either objectives or retromae; give one of them")
         if self.retromae is not None and self.model.cache_states:
-            raise ValueError("retromae hides other words in every round; expected no model.cache_states")
+            raise ValueError("retromae masks different words in every epoch, so states cannot be cached; remove cache_states")
         for objective in self.objectives:
             if lacking := sorted(objective.heads - set(self.model.heads)):
                 raise ValueError(f"the objective {objective.kind!r} needs {lacking}; expected them among model.heads")
         if self.dev.retrieved and "multi" not in self.model.heads:
-            raise ValueError(f"dev.retrieved is {self.dev.retrieved}; expected multi among model.heads, whose tokens these are")
+            raise ValueError(f"dev.retrieved is {self.dev.retrieved}, which evaluates multi; expected multi among model.heads")
         if self.dev.head == "retrieved" and not self.dev.retrieved:
-            raise ValueError("dev.head is 'retrieved'; expected dev.retrieved, how many tokens each query token retrieves")
+            raise ValueError("dev.head is 'retrieved'; expected dev.retrieved, the number of tokens each query token retrieves")
         if self.dev.every and self.run.save_every % self.dev.every:
             raise ValueError(f"run.save_every is {self.run.save_every}; expected a multiple of dev.every, {self.dev.every}")
         return self
 
 
 def read_recipe(file: Path, changes: Sequence[str] = ()) -> Recipe:
-    """The recipe in a file, with changes like `run.steps=10`; paths in it are relative to the current folder."""
+    """Read a recipe, with overrides such as `run.steps=10`; its paths are relative to the working directory."""
     try:
         content = yaml.safe_load(file.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
@@ -203,40 +203,40 @@ def read_recipe(file: Path, changes: Sequence[str] = ()) -> Recipe:
     try:
         return Recipe.model_validate(content)
     except ValidationError as error:
-        raise BadInput(f"{file} is not a recipe: {first_fault(error)}") from error
+        raise BadInput(f"{file} is not a valid recipe: {first_error(error)}") from error
 
 
 def _set(content: dict[str, Any], change: str) -> None:
     path, equals, text = change.partition("=")
     keys = path.split(".")
     if not equals or not all(keys):
-        raise BadInput(f"--set {change!r} is not understood; expected key=value, like run.steps=100")
-    at: Any = content
+        raise BadInput(f"--set {change!r} is not an assignment; expected key=value, like run.steps=100")
+    node: Any = content
     for key in keys[:-1]:
-        at = _inside(at, key, change)
+        node = _inside(node, key, change)
     last = keys[-1]
     value = yaml.safe_load(text)
-    if isinstance(at, list):
-        at[_place(at, last, change)] = value
-    elif isinstance(at, dict):
-        at[last] = value
+    if isinstance(node, list):
+        node[_place(node, last, change)] = value
+    elif isinstance(node, dict):
+        node[last] = value
     else:
         raise BadInput(
-            f"--set {change!r}: {'.'.join(keys[:-1])} is {at!r}, which has no keys; expected a section of the recipe"
+            f"--set {change!r}: {'.'.join(keys[:-1])} is {node!r}, which has no keys; expected a section of the recipe"
         )
 
 
-def _inside(at: Any, key: str, change: str) -> Any:
-    if isinstance(at, list):
-        return at[_place(at, key, change)]
-    if not isinstance(at, dict):
-        raise BadInput(f"--set {change!r}: there is no section {key!r} in {at!r}; expected a key of the recipe")
-    return at.setdefault(key, {})
+def _inside(node: Any, key: str, change: str) -> Any:
+    if isinstance(node, list):
+        return node[_place(node, key, change)]
+    if not isinstance(node, dict):
+        raise BadInput(f"--set {change!r}: there is no section {key!r} in {node!r}; expected a key of the recipe")
+    return node.setdefault(key, {})
 
 
-def _place(at: Sequence[Any], key: str, change: str) -> int:
-    if not key.isdigit() or int(key) >= len(at):
-        raise BadInput(f"--set {change!r}: {key!r} is no place in a list of {len(at)}; expected 0 to {len(at) - 1}")
+def _place(node: Sequence[Any], key: str, change: str) -> int:
+    if not key.isdigit() or int(key) >= len(node):
+        raise BadInput(f"--set {change!r}: {key!r} is not an index of a list of {len(node)}; expected 0 to {len(node) - 1}")
     return int(key)
 
 
@@ -245,6 +245,6 @@ def _one_line(error: Exception) -> str:
 
 
 def as_yaml(recipe: Recipe) -> str:
-    """The whole recipe with all defaults, to be kept beside its results."""
-    content: Mapping[str, Any] = recipe.model_dump(mode="json")
+    """The recipe with all defaults, stored with the results of a run."""
+    content: Mapping[str, Any] = recipe.model_dump(mode="json", by_alias=True)
     return str(yaml.safe_dump(content, sort_keys=False, allow_unicode=True))

@@ -1,8 +1,7 @@
-"""RetroMAE: a text's first state must be enough for one weak layer to rebuild the text (Xiao et al. 2022, enhanced decoding).
+"""RetroMAE pre-training: a weak decoder reconstructs a text from its first state (Xiao et al. 2022, enhanced decoding).
 
-The encoder reads a text with some words masked. The decoder gets, for each position, the encoder's first state with that
-position's embedding as the query, and may look at the first state and at a random half of the other tokens, never at the token
-itself.
+The encoder reads a text with some words masked. For each position, the decoder's query is the encoder's first state plus that
+position's embedding; it attends to the first state and to a random half of the other tokens, never to the token itself.
 """
 
 import torch
@@ -11,12 +10,12 @@ from torch.nn.functional import gelu, scaled_dot_product_attention
 
 from trilens.errors import BadInput
 
-IGNORED = -100  # the label of a position that is not to be predicted
-DRAWS = 128  # distinct masks of a text: rows share them, since drawing one for each would take longer than the layer
+IGNORED = -100  # label of positions that are not predicted
+DRAWS = 128  # distinct masks per text, shared by its positions: drawing one per position would take longer than the layer
 
 
 class RetroDecoder(nn.Module):
-    """One transformer layer whose queries and memory are different things; after BERT's, norms come last."""
+    """One post-norm transformer layer, as in BERT, with different queries and memory."""
 
     def __init__(self, hidden: int, heads: int, inner: int, dropout: float = 0.1) -> None:
         super().__init__()
@@ -34,17 +33,17 @@ class RetroDecoder(nn.Module):
 
         `memory` is the encoder's first state, then the embeddings of the tokens after the first.
         """
-        # A row that sees nothing (the first, or padding) has no label; it looks at the first token so that it stays a number.
-        lost = ~visible.any(-1, keepdim=True)
-        seen = torch.cat([visible[:, :, :1] | lost, visible[:, :, 1:]], -1)
-        looked = scaled_dot_product_attention(
+        # A row without visible tokens (the first, or padding) has no label; it attends to the first token to avoid NaN.
+        blind = ~visible.any(-1, keepdim=True)
+        mask = torch.cat([visible[:, :, :1] | blind, visible[:, :, 1:]], -1)
+        context = scaled_dot_product_attention(
             self._split(self.query(queries)),
             self._split(self.key(memory)),
             self._split(self.value(memory)),
-            attn_mask=seen[:, None],
+            attn_mask=mask[:, None],
             dropout_p=self.dropout.p if self.training else 0.0,
         )
-        states = self.attended(queries + self.dropout(self.out(looked.transpose(1, 2).flatten(2))))
+        states = self.attended(queries + self.dropout(self.out(context.transpose(1, 2).flatten(2))))
         return self.done(states + self.dropout(self.shrink(gelu(self.grow(states)))))
 
     def _split(self, states: Tensor) -> Tensor:
@@ -52,7 +51,7 @@ class RetroDecoder(nn.Module):
 
 
 class WordHead(nn.Module):
-    """Which word stands at a position: BERT's masked-language head over the backbone's own embeddings, given at each call."""
+    """BERT's masked-language head; the backbone's word embeddings are passed at each call."""
 
     def __init__(self, hidden: int, words: int) -> None:
         super().__init__()
@@ -62,15 +61,15 @@ class WordHead(nn.Module):
         self.bias = nn.Parameter(torch.zeros(words))
 
     def forward(self, states: Tensor, embeddings: Tensor) -> Tensor:
-        """Float (…, words)."""
+        """Logits, float (…, words)."""
         return self.norm(gelu(self.dense(states))) @ embeddings.T + self.bias
 
 
 def masked_words(words: Tensor, share: float, draws: int, generator: Generator) -> Tensor:
-    """Masks that hide whole words of one text, about `share` of its tokens: bool (draws, tokens).
+    """Random whole-word masks of one text that cover about `share` of its tokens: bool (draws, tokens).
 
-    `words`: which word each token belongs to (tokens,), -1 for special tokens and padding, which are never hidden. Words are
-    taken in random order while they fit; the first always does.
+    `words`: the word of each token (tokens,), -1 for special tokens and padding, which are never masked. Words are taken in
+    random order while they fit; the first one always is.
     """
     own = words >= 0
     hidden = torch.zeros(draws, len(words), dtype=torch.bool)
@@ -85,10 +84,10 @@ def masked_words(words: Tensor, share: float, draws: int, generator: Generator) 
 
 
 def visible_tokens(words: Tensor, mask: Tensor, generator: Generator, hidden: float = 0.5) -> Tensor:
-    """What the decoder may look at from each position of texts: bool (texts, tokens, tokens).
+    """The attention mask of the decoder: bool (texts, tokens, tokens).
 
-    `words` as for `masked_words`, but (texts, tokens); `mask` the attended positions. From each position another random choice
-    of whole words is hidden, about `hidden` of the text, and always the token itself.
+    `words` as for `masked_words`, but (texts, tokens); `mask` is the encoder's attention mask. For each position, a random
+    selection of whole words is hidden, about `hidden` of the text, and always the token itself.
     """
     visible = mask.bool()[:, None, :].repeat(1, mask.shape[1], 1)
     for text, (own, length) in enumerate(zip(words, mask.sum(1).tolist(), strict=True)):
@@ -97,17 +96,17 @@ def visible_tokens(words: Tensor, mask: Tensor, generator: Generator, hidden: fl
     return visible & ~torch.eye(mask.shape[1], dtype=torch.bool)
 
 
-def hide(ids: Tensor, chosen: Tensor, mask_id: int, vocabulary: int, generator: Generator) -> tuple[Tensor, Tensor]:
-    """Ids with the `chosen` tokens hidden, and labels: 8 of 10 become the mask, 1 another token, 1 stays as it is."""
+def hide(ids: Tensor, masked: Tensor, mask_id: int, vocabulary: int, generator: Generator) -> tuple[Tensor, Tensor]:
+    """Ids with `masked` tokens replaced, and labels: 80 % become the mask token, 10 % a random token, 10 % stay."""
     dice = torch.rand(ids.shape, generator=generator)
     others = torch.randint(vocabulary, ids.shape, generator=generator)
-    given = torch.where(chosen & (dice < 0.8), mask_id, ids)
-    given = torch.where(chosen & (dice >= 0.8) & (dice < 0.9), others, given)
-    return given, torch.where(chosen, ids, IGNORED)
+    inputs = torch.where(masked & (dice < 0.8), mask_id, ids)
+    inputs = torch.where(masked & (dice >= 0.8) & (dice < 0.9), others, inputs)
+    return inputs, torch.where(masked, ids, IGNORED)
 
 
 def rebuilt_labels(ids: Tensor, mask: Tensor) -> Tensor:
-    """What the decoder has to say: every attended token but the first and the last of each text."""
+    """The decoder's labels: every attended token but the first and the last of each text."""
     attended = mask.bool()
     inner = attended & attended.roll(-1, 1)
     inner[:, 0] = inner[:, -1] = False
@@ -115,7 +114,7 @@ def rebuilt_labels(ids: Tensor, mask: Tensor) -> Tensor:
 
 
 def _words(words: Tensor) -> tuple[Tensor, Tensor]:
-    """How many tokens each word has, and which of the words each token belongs to."""
+    """The number of tokens of each word, and the index of each token's word."""
     _, of_token, lengths = words.unique(return_inverse=True, return_counts=True)
     return lengths, of_token
 

@@ -1,64 +1,55 @@
-"""A training run from a recipe: builds the parts, trains or goes on, and leaves a model, a log, curves and a card.
+"""`train`: runs a recipe, or resumes it, and writes the model, a log, curves and a model card.
 
-runs/NAME/recipe.yaml   as it was run, with all defaults
-         /log.jsonl     losses and measures by step
-         /curves.png    the same as a picture
-         /checkpoint-N  the last one and the best one
+runs/NAME/recipe.yaml   the recipe with all defaults
+         /log.jsonl     losses and dev metrics by step
+         /curves.png    the same as an image
+         /checkpoint-N  the last and the best checkpoint
          /model         the best model, for `trilens export`, sentence-transformers or another recipe
-         /result.json   measures before and after, seconds
+         /result.json   dev metrics before and after, duration
          /README.md     the model card
 """
 
 import json
 import os
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from sentence_transformers import SentenceTransformer, SentenceTransformerTrainingArguments
-from tokenizers import Tokenizer
-from torch import nn
-from transformers import EarlyStoppingCallback, TrainerCallback, TrainerControl, TrainerState, set_seed
+from transformers import EarlyStoppingCallback, TrainerCallback, TrainerState, set_seed
 from transformers.utils import logging as transformers_logging
 
-from trilens.encode.folder import Head, ModelDescription
+from trilens.encode.folder import ModelDescription
 from trilens.errors import BadInput
-from trilens.text.answers import AnswerKind
-from trilens.train import dev as measuring
 from trilens.train.build import build_model, with_heads
 from trilens.train.card import write_card
+from trilens.train.checkpointing import last_complete
 from trilens.train.checkpoints import load_checkpoint
+from trilens.train.contrastive_task import contrastive_task
 from trilens.train.curves import draw_curves
 from trilens.train.data.examples import Examples
 from trilens.train.data.mixture import Mixture
 from trilens.train.data.sources import read_examples
+from trilens.train.dev import METRIC_NAMES, DevHead, DevSet, dev_metrics
 from trilens.train.encoder import TorchEncoder
-from trilens.train.feed import Feed, KeyBatches, Keys, Read, reader
 from trilens.train.fitting import fit_heads
 from trilens.train.freezing import freeze, recompute_layers
-from trilens.train.keeping import last_complete
-from trilens.train.model import description_of, stacks_of
-from trilens.train.negatives.drawing import FromBags, FromTable
-from trilens.train.objectives import Objectives
-from trilens.train.pretraining import RetroMaeLoss, TextFeed
-from trilens.train.recipe import ModelPart, NegativesPart, Recipe, as_yaml
-from trilens.train.states import StateCache
-from trilens.train.teacher import make_teacher
-from trilens.train.trainer import Log, Measure, StopOnNan, Trainer
+from trilens.train.key_batches import ExampleKeys, KeyBatchSampler
+from trilens.train.model import stacks_of
+from trilens.train.recipe import Recipe, as_yaml
+from trilens.train.retromae_task import retromae_task
+from trilens.train.trainer import DevEvaluator, StopOnNan, Trainer, TrainingLog
 
-CHARACTERS_PER_TOKEN = 4
-
-Report = Callable[[int, dict[str, float]], None]
+ReportProgress = Callable[[int, dict[str, float]], None]
+"""Called with the step and the values logged at it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
-    """Measures by `head:measure`, and where the model is."""
+class TrainingResult:
+    """Dev metrics by `head:metric` before and after training, and the path of the model."""
 
     name: str
     model: str
@@ -69,100 +60,103 @@ class Result:
     seconds: float
 
 
-def train(recipe: Recipe, folder: Path, report: Report = lambda step, values: None) -> Result:
-    """Train, or go on where a run in the folder stopped."""
+def train(recipe: Recipe, folder: Path, report: ReportProgress = lambda step, values: None) -> TrainingResult:
+    """Run a recipe in a folder, or resume its interrupted run there."""
     transformers_logging.set_verbosity_error()
     transformers_logging.disable_progress_bar()
-    log = Log(folder / "log.jsonl", report)
+    log = TrainingLog(folder / "log.jsonl", report)
     _claim(recipe, folder)
     set_seed(recipe.run.seed)
     data, dev = _data(recipe)
     model = _model(recipe, data.examples)
-    heads: list[measuring.Searched] = [*recipe.model.heads]
+    evaluator = _evaluator(recipe, dev)
+    checkpoint = last_complete(folder)
+    arguments = _arguments(recipe, folder, evaluator.primary_metric, evaluate_first=checkpoint is None)
+    trainer = _trainer(recipe, arguments, model, data, evaluator, log)
+    trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
+    after = best_metrics(trainer.state) or evaluator(trainer.model)
+    return _finish(recipe, folder, trainer, after, log.seconds)
+
+
+def best_metrics(state: TrainerState) -> dict[str, float] | None:
+    """Dev metrics of the best checkpoint; None if no evaluation ran."""
+    rows = [logged_metrics(row) for row in state.log_history if row["step"] == state.best_global_step]
+    return next((row for row in rows if row), None)
+
+
+def logged_metrics(row: dict[str, float]) -> dict[str, float]:
+    """The dev metrics in a line of the trainer's log."""
+    return {name.removeprefix("eval_"): value for name, value in row.items() if ":" in name}
+
+
+def starting_model(recipe: Recipe) -> SentenceTransformer:
+    """The initial model of a recipe: its encoder or checkpoint, with heads not yet fitted to the data."""
+    section = recipe.model
+    changes = section.model_dump(include=set(ModelDescription.model_fields) - {"heads"}, exclude_none=True, by_alias=True)
+    changes["name"] = recipe.name
+    if section.checkpoint is not None:
+        return with_heads(load_checkpoint(section.checkpoint), section.heads, changes, recipe.run.seed)
+    return build_model(section.start, section.heads, section.towers, changes, recipe.run.seed, section.layers)
+
+
+def _claim(recipe: Recipe, folder: Path) -> None:
+    """Create the run folder; an existing one must hold a run of exactly this recipe."""
+    text, file = as_yaml(recipe), folder / "recipe.yaml"
+    if file.exists():
+        if file.read_text(encoding="utf-8") != text:
+            raise BadInput(f"{folder} holds a run of another recipe; expected the same recipe to resume: use another --to")
+        return
+    if folder.exists() and any(folder.iterdir()):
+        raise BadInput(f"{folder} is not empty and holds no run; expected an empty folder: use another --to")
+    folder.mkdir(parents=True, exist_ok=True)
+    file.write_text(text, encoding="utf-8")
+
+
+def _data(recipe: Recipe) -> tuple[Mixture, DevSet]:
+    section, seed = recipe.dev, recipe.run.seed
+    data = read_examples(recipe.data.sources, seed)
+    if section.source is not None:
+        held_out = read_examples([section.source], seed).examples
+    else:
+        data, held_out = data.hold_out(section.hold_out)
+    if recipe.data.limit is not None and recipe.data.limit < len(data.examples):
+        sample = np.random.default_rng(seed).choice(len(data.examples), recipe.data.limit, replace=False)
+        data = Mixture(data.examples.take(np.sort(sample)).narrowed(), data.weights, seed, data.reports)
+    return data, DevSet.of(held_out, section.passages, seed)
+
+
+def _model(recipe: Recipe, examples: Examples) -> SentenceTransformer:
+    section, model = recipe.model, starting_model(recipe)
+    if section.fit_to:
+        fit_heads(model, _spaced_passages(examples, section.fit_to), recipe.run.seed)
+    freeze(model, embeddings=section.freeze_embeddings, layers=section.freeze_layers)
+    if section.freeze:
+        for stack in stacks_of(model).values():
+            stack.backbone.requires_grad_(False)
+    recompute_layers(model, section.gradient_checkpointing)
+    return model
+
+
+def _spaced_passages(examples: Examples, count: int) -> list[str]:
+    """About `count` evenly spaced passages."""
+    return [examples.passage(number) for number in range(0, examples.passage_count, max(1, examples.passage_count // count))]
+
+
+def _evaluator(recipe: Recipe, dev: DevSet) -> DevEvaluator:
+    heads: list[DevHead] = [*recipe.model.heads]
     if "sparse" in heads:
         heads.append("tokens")
     if recipe.dev.retrieved:
         heads.append("retrieved")
     primary = f"{recipe.dev.head or recipe.model.heads[0]}:{recipe.dev.measure}"
 
-    def measure(trained: SentenceTransformer) -> dict[str, float]:
-        found = measuring.measure(TorchEncoder(trained), dev, heads, recipe.dev.retrieved or 0)
-        if primary not in found:
-            raise BadInput(f"dev.measure is {recipe.dev.measure!r}; expected one of {sorted(measuring.NAMES.values())}")
-        return found
+    def evaluate(model: SentenceTransformer) -> dict[str, float]:
+        metrics = dev_metrics(TorchEncoder(model), dev, heads, recipe.dev.retrieved or 0)
+        if primary not in metrics:
+            raise BadInput(f"dev.measure is {recipe.dev.measure!r}; expected one of {sorted(METRIC_NAMES.values())}")
+        return metrics
 
-    checkpoint = last_complete(folder)
-    arguments = _arguments(recipe, folder, primary, measure_first=checkpoint is None)
-    trainer = _trainer(recipe, arguments, model, data, Measure(measure, primary), [StopOnNan(), log])
-    trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
-    after = measured_best(trainer.state) or measure(trainer.model)
-    return _finish(recipe, folder, trainer, after, log.seconds)
-
-
-def measured_best(state: TrainerState) -> dict[str, float] | None:
-    """What the best checkpoint, which is the model at the end, was measured at; None if nothing was measured on the way."""
-    rows = [measures(row) for row in state.log_history if row["step"] == state.best_global_step]
-    return next((row for row in rows if row), None)
-
-
-def measures(row: dict[str, float]) -> dict[str, float]:
-    """The measures by head in a line of the trainer's log."""
-    return {name.removeprefix("eval_"): value for name, value in row.items() if ":" in name}
-
-
-def _claim(recipe: Recipe, folder: Path) -> None:
-    """A folder holds one run; going on needs the very same recipe."""
-    text, file = as_yaml(recipe), folder / "recipe.yaml"
-    if file.exists():
-        if file.read_text(encoding="utf-8") != text:
-            raise BadInput(
-                f"{folder} holds a run of another recipe; expected the same one to go on: name another folder with --to"
-            )
-        return
-    if folder.exists() and any(folder.iterdir()):
-        raise BadInput(f"{folder} is not empty and holds no run; expected an empty folder: name another one with --to")
-    folder.mkdir(parents=True, exist_ok=True)
-    file.write_text(text, encoding="utf-8")
-
-
-def _data(recipe: Recipe) -> tuple[Mixture, measuring.DevSet]:
-    part, seed = recipe.dev, recipe.run.seed
-    data = read_examples(recipe.data.sources, seed)
-    if part.source is not None:
-        held = read_examples([part.source], seed).examples
-    else:
-        data, held = data.hold_out(part.hold_out)
-    if recipe.data.limit is not None and recipe.data.limit < len(data.examples):
-        chosen = np.random.default_rng(seed).choice(len(data.examples), recipe.data.limit, replace=False)
-        data = Mixture(data.examples.take(np.sort(chosen)).narrowed(), data.weights, seed, data.reports)
-    return data, measuring.DevSet.of(held, part.passages, seed)
-
-
-def starting_model(recipe: Recipe) -> SentenceTransformer:
-    """What a recipe begins with: its encoder or checkpoint, with heads that have learned nothing of the data."""
-    part = recipe.model
-    changes = part.model_dump(include=set(ModelDescription.model_fields) - {"heads"}, exclude_none=True)
-    changes["name"] = recipe.name
-    if part.checkpoint is not None:
-        return with_heads(load_checkpoint(part.checkpoint), part.heads, changes, recipe.run.seed)
-    return build_model(part.start, part.heads, part.towers, changes, recipe.run.seed, part.layers)
-
-
-def _model(recipe: Recipe, examples: Examples) -> SentenceTransformer:
-    part, model = recipe.model, starting_model(recipe)
-    if part.fit_to:
-        fit_heads(model, evenly(examples, part.fit_to), recipe.run.seed)
-    freeze(model, embeddings=part.freeze_embeddings, layers=part.freeze_layers)
-    if part.freeze:
-        for stack in stacks_of(model).values():
-            stack.backbone.requires_grad_(False)
-    recompute_layers(model, part.gradient_checkpointing)
-    return model
-
-
-def evenly(examples: Examples, count: int) -> list[str]:
-    """So many of the passages, evenly spaced."""
-    return [examples.passage(number) for number in range(0, examples.passage_count, max(1, examples.passage_count // count))]
+    return DevEvaluator(evaluate, primary)
 
 
 def _trainer(
@@ -170,106 +164,33 @@ def _trainer(
     arguments: SentenceTransformerTrainingArguments,
     model: SentenceTransformer,
     data: Mixture,
-    measure: Measure,
-    callbacks: list[TrainerCallback],
+    evaluator: DevEvaluator,
+    log: TrainingLog,
 ) -> Trainer:
-    run = recipe.run
+    run, world = recipe.run, arguments.world_size
+    if recipe.retromae is not None:
+        task = retromae_task(recipe.retromae, model, data, run.seed)
+    else:
+        task = contrastive_task(recipe, model, data, Path(arguments.output_dir))
+    batches = run.steps * run.accumulate * world
+    sizes = {"size": recipe.batch.sizes} if recipe.batch.sizes else {"size": recipe.batch.size, "borders": recipe.batch.buckets}
+    sampler = KeyBatchSampler(task.order, task.lengths, task.groups, batches, world, run.seed, **sizes)
+    keys = ExampleKeys(batches + 1, len(task.lengths))
+    callbacks: list[TrainerCallback] = [StopOnNan(), log]
     if recipe.dev.patience:
         callbacks.append(EarlyStoppingCallback(recipe.dev.patience))
-    batches = run.steps * run.accumulate * arguments.world_size
-    sizes = {"size": recipe.batch.sizes} if recipe.batch.sizes else {"size": recipe.batch.size, "borders": recipe.batch.buckets}
-    if recipe.retromae is not None:
-        stack = stacks_of(model)["document"]
-        train_only(model, (), ())
-        loss: nn.Module = RetroMaeLoss(model, stack.backbone.model)
-        longest, count = description_of(model).max_doc_tokens, data.examples.passage_count
-        feed: Feed | TextFeed = TextFeed(
-            data.examples, Tokenizer.from_str(stack.backbone.tokenizer_json), longest, recipe.retromae, run.seed
-        )
-        plan = KeyBatches(
-            lambda epoch: np.arange(count), np.full(count, longest), None, batches, arguments.world_size, run.seed, **sizes
-        )
-    else:
-        loss = Objectives(model, recipe.objectives, recipe.batch.sub_batch)
-        train_only(model, sorted(loss.trained), sorted(loss.heads))
-        negatives = _negatives(recipe, model, data.examples)
-        read = _reader(recipe.model, model, data.examples, Path(arguments.output_dir))
-        if recipe.negatives.source == "refresh":
-            known = read.known if isinstance(read, StateCache) else None
-            callbacks.append(
-                Refresh(negatives, TorchEncoder(model, heads=[recipe.negatives.lens], known=known), recipe.negatives)
-            )
-        feed = Feed(data.examples, read, negatives, recipe.negatives.count, run.seed, make_teacher(recipe.teacher))
-        lengths, count = _lengths(data.examples, model), len(data.examples)
-        plan = KeyBatches(data.order, lengths, data.examples.groups(), batches, arguments.world_size, run.seed, **sizes)
-    keys = Keys(batches + 1, count)
-    return Trainer(model, arguments, loss, feed, plan, keys, evaluator=measure, callbacks=callbacks)
+    return Trainer(model, arguments, task, sampler, keys, evaluator=evaluator, callbacks=[*callbacks, *task.callbacks])
 
 
-def train_only(model: SentenceTransformer, heads: Sequence[Head], computed: Sequence[Head]) -> None:
-    """Train these heads; the others stay as they are, and those that are not `computed` cost nothing."""
-    for stack in stacks_of(model).values():
-        stack.heads.wanted = tuple(computed)
-        for head in stack.heads.description.heads:
-            getattr(stack.heads, head).requires_grad_(head in heads)
-
-
-def _reader(part: ModelPart, model: SentenceTransformer, examples: Examples, folder: Path) -> Read:
-    """Reads texts, with the states that training leaves as they are; those are computed here and now."""
-    if not part.freeze and not part.cache_states:
-        return reader(model)
-    rank = os.environ.get("RANK", "0")  # each process has its own
-    cache = StateCache(model, folder / f"states-{rank}", None if part.freeze else part.freeze_layers)
-    cache.add("query", (examples.query(at) for at in range(len(examples))))
-    cache.add("document", (examples.passage(number) for number in range(examples.passage_count)))
-    return cache
-
-
-def _negatives(recipe: Recipe, model: SentenceTransformer, examples: Examples) -> FromTable | FromBags:
-    part = recipe.negatives
-    if part.source == "bag":
-        return FromBags(examples, TorchEncoder(model), part.depth, answer_kind(part), recipe.run.seed)
-    return FromTable(examples, recipe.run.seed, least=part.count)
-
-
-def answer_kind(part: NegativesPart) -> AnswerKind | None:
-    """How passages with an answer are told."""
-    return "string" if part.answers else None
-
-
-class Refresh(TrainerCallback):
-    """Looks for negatives with the model in training every so many steps."""
-
-    def __init__(self, negatives: FromTable | FromBags, encoder: TorchEncoder, part: NegativesPart) -> None:
-        self._negatives, self._encoder, self._part = negatives, encoder, part
-
-    def on_step_end(self, args: Any, state: TrainerState, control: TrainerControl, **others: Any) -> None:
-        """After every `part.every` steps, before a checkpoint is written."""
-        if state.global_step % self._part.every == 0 and isinstance(self._negatives, FromTable):
-            part = self._part
-            self._negatives.refresh(self._encoder, part.lens, part.depth, part.skip, answer_kind(part))
-
-
-def _lengths(examples: Examples, model: SentenceTransformer) -> NDArray[np.int64]:
-    """About how many tokens the longest text of each example has: its characters, at four to a token."""
-    description = description_of(model)
-    longest = max(description.max_doc_tokens, description.max_query_tokens)
-    sizes = [
-        max(len(examples.query(at)), *(len(examples.passage(int(number))) for number in examples.positives(at)))
-        for at in range(len(examples))
-    ]
-    return np.minimum(np.array(sizes, np.int64) // CHARACTERS_PER_TOKEN + 2, longest)
-
-
-def _arguments(recipe: Recipe, folder: Path, primary: str, measure_first: bool) -> SentenceTransformerTrainingArguments:
+def _arguments(recipe: Recipe, folder: Path, primary: str, evaluate_first: bool) -> SentenceTransformerTrainingArguments:
     run, cuda = recipe.run, torch.cuda.is_available()
     auto = "bfloat16" if cuda and torch.cuda.is_bf16_supported() else "float32"
     precision = auto if run.precision == "auto" else run.precision
     if precision == "float16" and not cuda:
-        raise BadInput("run.precision is 'float16', but there is no GPU; expected 'auto', 'float32' or 'bfloat16'")
-    measured = recipe.dev.every is not None
-    given = run.head_learning_rate or {}
-    by_head = given if isinstance(given, dict) else {head: given for head in recipe.model.heads if head != "dense"}
+        raise BadInput("run.precision is 'float16', which needs a GPU; expected 'auto', 'float32' or 'bfloat16'")
+    evaluated = recipe.dev.every is not None
+    head_rate = run.head_learning_rate or {}
+    by_head = head_rate if isinstance(head_rate, dict) else {head: head_rate for head in recipe.model.heads if head != "dense"}
     rates = {rf"{head}\.(linear|norm|weigh|transform|bias)\b": rate for head, rate in by_head.items()}
     return SentenceTransformerTrainingArguments(
         output_dir=str(folder),
@@ -287,13 +208,13 @@ def _arguments(recipe: Recipe, folder: Path, primary: str, measure_first: bool) 
         ddp_backend="gloo" if not cuda and int(os.environ.get("WORLD_SIZE", "1")) > 1 else None,
         ddp_find_unused_parameters=False,
         seed=run.seed,
-        eval_strategy="steps" if measured else "no",
+        eval_strategy="steps" if evaluated else "no",
         eval_steps=recipe.dev.every,
-        eval_on_start=measure_first,
+        eval_on_start=evaluate_first,
         save_strategy="steps",
         save_steps=run.save_every,
         save_total_limit=2,
-        load_best_model_at_end=measured,
+        load_best_model_at_end=evaluated,
         metric_for_best_model=f"eval_{primary}",
         greater_is_better=True,
         logging_steps=run.log_every,
@@ -307,12 +228,14 @@ def _arguments(recipe: Recipe, folder: Path, primary: str, measure_first: bool) 
     )
 
 
-def _finish(recipe: Recipe, folder: Path, trainer: Trainer, after: dict[str, float], seconds: float) -> Result:
-    before = next(row for row in map(measures, trainer.state.log_history) if row)
+def _finish(recipe: Recipe, folder: Path, trainer: Trainer, after: dict[str, float], seconds: float) -> TrainingResult:
+    before = next(row for row in map(logged_metrics, trainer.state.log_history) if row)
     target = folder / "model"
     for states in folder.glob("states-*"):
         shutil.rmtree(states)
-    result = Result(recipe.name, str(target), before, after, trainer.state.global_step, trainer.state.best_global_step, seconds)
+    result = TrainingResult(
+        recipe.name, str(target), before, after, trainer.state.global_step, trainer.state.best_global_step, seconds
+    )
     if trainer.is_world_process_zero():
         shutil.rmtree(target, ignore_errors=True)
         trainer.model.save_pretrained(str(target), create_model_card=False)

@@ -1,4 +1,4 @@
-"""Teachers: models whose scores of a query's docs are learned from."""
+"""Teacher models for distillation: cross-encoders and bi-encoders that score the docs of a query."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -8,28 +8,28 @@ import torch
 from torch import Tensor
 
 from trilens.encode.folder import Head
-from trilens.train.cached import encode, join
-from trilens.train.feed import Teacher, reader
+from trilens.train.grad_cache import encode, join
 from trilens.train.negatives.cross_encoder import CrossEncoderScorer
 from trilens.train.objectives import grouped, own_scores
-from trilens.train.recipe import TeacherPart
+from trilens.train.recipe import TeacherSection
+from trilens.train.step_inputs import Teacher, text_reader
 
 AT_ONCE = 8  # docs of a bi-encoder
 
 
 class CrossEncoderTeacher:
-    """Reads query and doc together; the best there is, and the slowest."""
+    """Scores with a cross-encoder, the most accurate and slowest kind of teacher."""
 
     def __init__(self, name: str) -> None:
         self._scorer = CrossEncoderScorer(name, raw=True)
 
     def __call__(self, queries: Sequence[str], docs: Sequence[Sequence[str]]) -> Tensor:
-        """Scores (queries, docs of each) as the model gives them, before any sigmoid."""
+        """Raw scores (queries, docs per query), before any sigmoid."""
         return torch.from_numpy(np.stack(self._scorer.score(queries, docs)))
 
 
 class BiEncoderTeacher:
-    """Another retriever, by one of its heads."""
+    """Scores with one head of another retriever."""
 
     def __init__(self, name: str, head: Head) -> None:
         from trilens.train.checkpoints import load_checkpoint
@@ -37,26 +37,28 @@ class BiEncoderTeacher:
 
         self._model: Any = load_checkpoint(name).eval()
         self._head = head
-        self._read = reader(self._model)
+        self._read = text_reader(self._model)
         for stack in stacks_of(self._model).values():
             stack.heads.wanted = (head,)
 
     @torch.no_grad()
     def __call__(self, queries: Sequence[str], docs: Sequence[Sequence[str]]) -> Tensor:
-        """Scores (queries, docs of each)."""
+        """Scores (queries, docs per query)."""
         flat = [doc for group in docs for doc in group]
-        # Short docs with short ones: padded to the longest of all, most of what is computed would be padding.
-        order = sorted(range(len(flat)), key=lambda at: len(flat[at]))
-        asked = encode(self._model, self._read(list(queries), task="query"))
+        # Sorted by length: padded to the longest of all docs, most of the computation would be padding.
+        order = sorted(range(len(flat)), key=lambda doc: len(flat[doc]))
+        query_outputs = encode(self._model, self._read(list(queries), task="query"))
         batches = (order[start : start + AT_ONCE] for start in range(0, len(order), AT_ONCE))
-        parts = [encode(self._model, self._read([flat[at] for at in batch], task="document")) for batch in batches]
-        back = torch.tensor(order).argsort()
-        found = {name: value[back] for name, value in join(parts).items()}
-        return own_scores(self._head, asked, grouped(found, len(queries)))
+        parts = [encode(self._model, self._read([flat[doc] for doc in batch], task="document")) for batch in batches]
+        inverse = torch.tensor(order).argsort()
+        doc_outputs = {name: value[inverse] for name, value in join(parts).items()}
+        return own_scores(self._head, query_outputs, grouped(doc_outputs, len(queries)))
 
 
-def make_teacher(part: TeacherPart | None) -> Teacher | None:
-    """The teacher that a recipe names."""
-    if part is None:
+def make_teacher(section: TeacherSection | None) -> Teacher | None:
+    """The teacher of a recipe, None if it has none."""
+    if section is None:
         return None
-    return CrossEncoderTeacher(part.model) if part.kind == "cross-encoder" else BiEncoderTeacher(part.model, part.head)
+    if section.kind == "cross-encoder":
+        return CrossEncoderTeacher(section.model)
+    return BiEncoderTeacher(section.model, section.head)

@@ -1,7 +1,8 @@
-"""The trainer of sentence-transformers, fed by `feed.py`, with checkpoints that are complete or do not count."""
+"""`Trainer`: the sentence-transformers trainer for a `TrainingTask`, with complete checkpoints and a log."""
 
 import json
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -15,33 +16,50 @@ from torch.utils.data import DataLoader
 from transformers import PrinterCallback, TrainerCallback, TrainerControl, TrainerState
 
 from trilens.errors import TrainingFailed
-from trilens.train.feed import Feed, KeyBatches, Keys
-from trilens.train.keeping import PREFIX, seal
-from trilens.train.pretraining import TextFeed
+from trilens.kernels.array_types import Int64s
+from trilens.train.checkpointing import PREFIX, seal
+from trilens.train.key_batches import ExampleKeys, KeyBatchSampler, Order
+from trilens.train.ragged_lists import RaggedLists
+from trilens.train.step_inputs import StepInputs
 
 OBJECTIVE_FILE = "objective.safetensors"
-FEED_FOLDER = "negatives"
+INPUTS_FOLDER = "negatives"
+
+
+@dataclass(frozen=True)
+class TrainingTask:
+    """The loss of a run and the examples it is computed on.
+
+    `loss` takes the result of `inputs.sides`. `order` gives the examples of each epoch, `lengths` their estimated tokens;
+    examples that share a key of `groups` must not share a step. `callbacks` are specific to the task.
+    """
+
+    loss: nn.Module
+    inputs: StepInputs
+    order: Order
+    lengths: Int64s
+    groups: RaggedLists | None
+    callbacks: list[TrainerCallback]
 
 
 class Trainer(SentenceTransformerTrainer):
-    """Trains `loss`, which takes what a feed gives: sides and a teacher's scores."""
+    """Trains the loss of a task on the batches of a sampler."""
 
     def __init__(
         self,
         model: SentenceTransformer,
         args: SentenceTransformerTrainingArguments,
-        loss: nn.Module,
-        feed: Feed | TextFeed,
-        batches: KeyBatches,
-        keys: Keys,
+        task: TrainingTask,
+        batches: KeyBatchSampler,
+        keys: ExampleKeys,
         **options: Any,
     ) -> None:
-        self.feed, self.batches = feed, batches
-        super().__init__(model=model, args=args, train_dataset=keys, loss=loss, data_collator=collate, **options)
+        self.step_inputs, self.batches = task.inputs, batches
+        super().__init__(model=model, args=args, train_dataset=keys, loss=task.loss, data_collator=collate, **options)
         self.remove_callback(PrinterCallback)  # standard output is for results
 
     def add_model_card_callback(self, default_args_dict: dict[str, Any]) -> None:
-        """Nothing: the card of a run is written from its recipe and its log."""
+        """Do nothing: the model card is written from the recipe and the result."""
 
     def _build_dataloader(self, dataset: Any, batch_size: int, dataset_kind: str) -> DataLoader[int]:
         return DataLoader(dataset, batch_sampler=self.batches, collate_fn=self.data_collator, num_workers=0)
@@ -49,18 +67,18 @@ class Trainer(SentenceTransformerTrainer):
     def compute_loss(
         self, model: nn.Module, inputs: dict[str, Any], return_outputs: bool = False, num_items_in_batch: Any = None
     ) -> Any:
-        """Draw and read the texts, then the sum of the parts of the loss."""
+        """Draw the texts of the step and sum the loss terms."""
         loss = self.loss
         if loss.model is not model:
             loss = self.override_model_in_loss(loss, model)
         loss.step = self.state.global_step + 1
-        parts = loss(*self.feed.sides(inputs["keys"]))
-        self.track_loss_components(parts)
-        total = torch.stack(list(parts.values())).sum()
+        terms = loss(*self.step_inputs.sides(inputs["keys"]))
+        self.track_loss_components(terms)
+        total = torch.stack(list(terms.values())).sum()
         return (total, {}) if return_outputs else total
 
     def _save(self, output_dir: str | None = None, state_dict: Any = None) -> None:
-        # Without the card that sentence-transformers would write, which describes another way to use the model.
+        # Without the model card of sentence-transformers, which describes another way to use the model.
         self.model.save_pretrained(output_dir or self.args.output_dir, create_model_card=False)
 
     def _save_checkpoint(self, model: nn.Module, trial: Any) -> None:
@@ -68,47 +86,46 @@ class Trainer(SentenceTransformerTrainer):
         if self.args.should_save:
             folder = Path(self._get_output_dir(trial)) / f"{PREFIX}{self.state.global_step}"
             save_file(own_parameters(self.loss), folder / OBJECTIVE_FILE)
-            self.feed.save(folder / FEED_FOLDER)
+            self.step_inputs.save(folder / INPUTS_FOLDER)
             seal(folder)
 
     def _load_best_model(self) -> None:
-        # That of sentence-transformers goes on with the last model where the best cannot be read.
+        # The base class silently keeps the last model if the best one cannot be read.
         self._load_from_checkpoint(self.state.best_model_checkpoint)
 
     def _load_from_checkpoint(self, checkpoint_path: str, *rest: Any) -> None:
         super()._load_from_checkpoint(checkpoint_path)
-        own = load_file(Path(checkpoint_path) / OBJECTIVE_FILE)
-        self.loss.load_state_dict(own, strict=False)
-        self.feed.load(Path(checkpoint_path) / FEED_FOLDER)
+        self.loss.load_state_dict(load_file(Path(checkpoint_path) / OBJECTIVE_FILE), strict=False)
+        self.step_inputs.load(Path(checkpoint_path) / INPUTS_FOLDER)
 
 
 def collate(keys: list[int]) -> dict[str, Tensor]:
-    """Nothing but the keys: see `feed.py`."""
+    """The keys of a batch: texts are drawn in `compute_loss`."""
     return {"keys": torch.tensor(keys)}
 
 
 def own_parameters(loss: nn.Module) -> dict[str, Tensor]:
-    """What a loss learns beside the model, such as RetroMAE's decoder."""
+    """The parameters of a loss that do not belong to the model, such as RetroMAE's decoder."""
     return {name: value.contiguous() for name, value in loss.state_dict().items() if not name.startswith("model.")}
 
 
 class StopOnNan(TrainerCallback):
-    """Refuses to go on with gradients that are not numbers: the optimiser would make all weights so."""
+    """Stops the run on non-finite gradients, before the optimiser spreads them to all weights."""
 
     def on_pre_optimizer_step(
         self, args: Any, state: TrainerState, control: TrainerControl, model: nn.Module, **others: Any
     ) -> None:
-        """Before the weights change."""
+        """Check all gradients before the weights change."""
         for name, parameter in model.named_parameters():
             if parameter.grad is not None and not torch.isfinite(parameter.grad).all():
                 raise TrainingFailed(
-                    f"the gradient of {name} is not finite after step {state.global_step}; nothing was changed by it: lower "
-                    "the learning rate or the clip, or use bfloat16 instead of float16, and go on from the last checkpoint"
+                    f"the gradient of {name} is not finite after step {state.global_step}; the weights are unchanged: lower "
+                    "the learning rate or the clip, or use bfloat16 instead of float16, and resume from the last checkpoint"
                 )
 
 
-class Log(TrainerCallback):
-    """Writes losses and measures to `log.jsonl`, and nothing twice: what a killed run wrote after its last checkpoint goes."""
+class TrainingLog(TrainerCallback):
+    """Writes losses and dev metrics to `log.jsonl`; a resumed run drops lines after its checkpoint, so none is repeated."""
 
     def __init__(self, file: Path, report: Callable[[int, dict[str, float]], None]) -> None:
         self._file, self._report = file, report
@@ -116,18 +133,18 @@ class Log(TrainerCallback):
 
     @property
     def seconds(self) -> float:
-        """How long the run took, over all its parts; what is done again after a kill counts once."""
+        """Duration of the run over all resumptions; steps repeated after an interruption count once."""
         return self._before + perf_counter() - self._start
 
     def on_train_begin(self, args: Any, state: TrainerState, control: TrainerControl, **others: Any) -> None:
-        """Leave out what comes after the step to go on from."""
+        """Drop the lines after the step to resume from."""
         kept = [row for row in read_log(self._file) if row["step"] <= state.global_step] if state.global_step else []
         self._file.write_text("".join(json.dumps(row) + "\n" for row in kept), encoding="utf-8")
         if kept:
             self._before, self._start = kept[-1].get("seconds", 0.0), perf_counter()
 
     def on_log(self, args: Any, state: TrainerState, control: TrainerControl, logs: dict[str, float], **others: Any) -> None:
-        """One line."""
+        """Append a line."""
         if not state.is_world_process_zero:
             return
         row = {name: value for name, value in logs.items() if name not in UNINTERESTING}
@@ -138,7 +155,7 @@ class Log(TrainerCallback):
         self._report(state.global_step, logs)
 
     def on_step_end(self, args: Any, state: TrainerState, control: TrainerControl, **others: Any) -> None:
-        """For a progress bar; and a line at each checkpoint, as losses are means since the line before."""
+        """Report progress, and log at each checkpoint, because losses are averages since the previous line."""
         self._report(state.global_step, {})
         if control.should_save:
             control.should_log = True
@@ -158,7 +175,7 @@ UNINTERESTING = {
 
 
 def read_log(file: Path) -> list[dict[str, float]]:
-    """The lines of a log; the last one may be cut off where a process was killed."""
+    """The lines of a log, up to a line truncated by an interruption."""
     rows = []
     for line in file.read_text(encoding="utf-8").splitlines() if file.exists() else []:
         try:
@@ -168,8 +185,8 @@ def read_log(file: Path) -> list[dict[str, float]]:
     return rows
 
 
-class Measure(BaseEvaluator):
-    """A function of the model as the evaluator that the trainer calls."""
+class DevEvaluator(BaseEvaluator):
+    """Wraps a function from model to dev metrics as the evaluator of the trainer."""
 
     def __init__(self, function: Callable[[SentenceTransformer], dict[str, float]], primary: str) -> None:
         super().__init__()

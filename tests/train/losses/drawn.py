@@ -1,4 +1,4 @@
-"""Representations of queries and docs by several heads, drawn at random."""
+"""Random head outputs of queries and docs."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -12,7 +12,7 @@ Heads = TypeVar("Heads")
 def both_sides(
     make: Callable[..., Heads], vectors: tuple[int, ...], seed: int, queries: int, group: int
 ) -> tuple[Heads, Heads]:
-    """`make` of vectors of these sizes, of token vectors and of their mask, for queries and for groups of docs."""
+    """`make` applied to random vectors of these sizes, token vectors and their mask, for queries and for groups of docs."""
     generator = torch.Generator().manual_seed(seed)
 
     def side(*texts: int, tokens: int) -> Heads:

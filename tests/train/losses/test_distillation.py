@@ -1,4 +1,4 @@
-"""KL and MarginMSE against numpy, and at their edges."""
+"""KL and MarginMSE against numpy, and edge cases."""
 
 from collections.abc import Callable
 
@@ -36,9 +36,9 @@ def test_kl_equals_numpy(group: int) -> None:
 def test_margin_mse_equals_numpy(group: int) -> None:
     student, teacher = drawn(2, group)
     errors = [
-        ((ours[0] - ours[at]) - (theirs[0] - theirs[at])) ** 2
+        ((ours[0] - ours[index]) - (theirs[0] - theirs[index])) ** 2
         for ours, theirs in zip(student.tolist(), teacher.tolist(), strict=True)
-        for at in range(1, group)
+        for index in range(1, group)
     ]
     assert margin_mse(student, teacher).item() == pytest.approx(np.mean(errors), abs=1e-12)
 
@@ -50,13 +50,13 @@ def test_gradcheck(distil: Distil) -> None:
 
 
 @pytest.mark.parametrize("distil", [kl_distillation, margin_mse])
-def test_a_perfect_pupil(distil: Distil) -> None:
+def test_equal_scores_have_zero_loss(distil: Distil) -> None:
     _, teacher = drawn(4)
-    assert distil(teacher + 5, teacher).item() == pytest.approx(0, abs=1e-12)  # the level of scores is nobody's business
+    assert distil(teacher + 5, teacher).item() == pytest.approx(0, abs=1e-12)  # a constant offset does not matter
 
 
 @pytest.mark.parametrize("distil", [kl_distillation, margin_mse])
-def test_the_teacher_learns_nothing(distil: Distil) -> None:
+def test_teacher_gets_no_gradient(distil: Distil) -> None:
     student, teacher = drawn(5)
     teacher.requires_grad_()
     distil(student, teacher).backward()
@@ -64,11 +64,11 @@ def test_the_teacher_learns_nothing(distil: Distil) -> None:
 
 
 @pytest.mark.parametrize("distil", [kl_distillation, margin_mse])
-def test_scores_that_are_none(distil: Distil) -> None:
+def test_invalid_scores(distil: Distil) -> None:
     student, teacher = drawn(6)
     with pytest.raises(BadInput, match="expected the same shape"):
         distil(student, teacher[:, :2])
-    with pytest.raises(BadInput, match="two docs for each"):
+    with pytest.raises(BadInput, match="two docs per query"):
         distil(student[:, :1], teacher[:, :1])
     with pytest.raises(BadInput, match="at least one query"):
         distil(student[:0], teacher[:0])

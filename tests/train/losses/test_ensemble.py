@@ -1,4 +1,4 @@
-"""Distillation from an ensemble of any heads against numpy loops."""
+"""Distillation from an ensemble of heads against numpy loops."""
 
 from collections.abc import Callable
 from typing import Any
@@ -13,7 +13,7 @@ from torch import Tensor
 from tests.train import plain
 from tests.train.losses.drawn import both_sides
 from trilens.errors import BadInput, TrainingFailed
-from trilens.train.losses.ensemble import Heads, ensemble
+from trilens.train.losses.ensemble import HeadOutputs, ensemble
 
 CASES: list[dict[str, Any]] = [
     {"teachers": {"dense": 1.0, "multi": 1.0}, "students": ["sparse", "lexical", "multi"], "temperature": 0.5},
@@ -22,13 +22,13 @@ CASES: list[dict[str, Any]] = [
 ]
 
 
-def drawn(seed: int, queries: int = 3, group: int = 2) -> tuple[Heads, Heads]:
-    return both_sides(Heads, (4, 9, 8), seed, queries, group)
+def drawn(seed: int, queries: int = 3, group: int = 2) -> tuple[HeadOutputs, HeadOutputs]:
+    return both_sides(HeadOutputs, (4, 9, 8), seed, queries, group)
 
 
-def scores_by_hand(queries: Heads, docs: Heads) -> dict[str, plain.Floats]:
-    asked = Heads(*(tensor.detach().numpy() for tensor in queries if tensor is not None))
-    given: Any = Heads(*(np.array(plain.columns(tensor.detach().numpy())) for tensor in docs if tensor is not None))
+def scores_by_hand(queries: HeadOutputs, docs: HeadOutputs) -> dict[str, plain.Floats]:
+    asked = HeadOutputs(*(tensor.detach().numpy() for tensor in queries if tensor is not None))
+    given: Any = HeadOutputs(*(np.array(plain.columns(tensor.detach().numpy())) for tensor in docs if tensor is not None))
 
     def table(score: Callable[[Any, Any], float]) -> plain.Floats:
         return np.array([[score(q, d) for d in range(len(given.dense))] for q in range(len(asked.dense))])  # type: ignore[arg-type]
@@ -71,7 +71,7 @@ def test_equals_numpy(case: dict[str, Any], group: int) -> None:
     assert ensemble(queries, docs, **case).item() == pytest.approx(expected, rel=1e-9)
 
 
-def test_gradcheck_of_a_head_that_learns_from_another() -> None:
+def test_gradcheck_of_a_student() -> None:
     queries, docs = drawn(2)
 
     def distance(*values: Tensor) -> Tensor:
@@ -82,33 +82,33 @@ def test_gradcheck_of_a_head_that_learns_from_another() -> None:
 
 
 @pytest.mark.parametrize("head", ["multi", "lexical"])
-def test_the_gradient_is_that_with_a_fixed_target(head: str) -> None:
-    """Also of a head that is among its own teachers."""
+def test_gradient_with_a_fixed_target(head: str) -> None:
+    """Also for a student that is one of the teachers."""
     queries, docs = drawn(3)
     case: Any = {"teachers": {"dense": 1.0, "multi": 1.0}, "students": ["multi", "lexical"], "temperature": 0.5}
     target = target_by_hand(scores_by_hand(queries, docs), case["teachers"])
     values = getattr(docs, head)
-    found = torch.autograd.grad(ensemble(queries, docs, **case), values)[0]
+    actual = torch.autograd.grad(ensemble(queries, docs, **case), values)[0]
     numeric = torch.zeros_like(values)
-    for at in np.ndindex(*values.shape):
+    for index in np.ndindex(*values.shape):
         with torch.no_grad():
-            before = values[at].item()
+            before = values[index].item()
             sides = []
             for step in (1e-6, -1e-6):
-                values[at] = before + step
+                values[index] = before + step
                 sides.append(by_hand(scores_by_hand(queries, docs), target, case["students"], 0.5))
-            values[at] = before
-        numeric[at] = (sides[0] - sides[1]) / 2e-6
-    np.testing.assert_allclose(found, numeric.detach(), atol=1e-7)
+            values[index] = before
+        numeric[index] = (sides[0] - sides[1]) / 2e-6
+    np.testing.assert_allclose(actual, numeric.detach(), atol=1e-7)
 
 
-def test_a_teacher_gets_no_gradient() -> None:
+def test_teachers_get_no_gradient() -> None:
     queries, docs = drawn(4)
     value = ensemble(queries, docs, teachers={"dense": 1.0}, students=["lexical"])
     assert torch.autograd.grad(value, (queries.dense, docs.dense), allow_unused=True) == (None, None)
 
 
-def test_docs_without_tokens_are_left_out_where_tokens_are_compared() -> None:
+def test_docs_without_tokens_are_left_out_of_multi() -> None:
     queries, docs = drawn(5, group=2)
     assert docs.mask is not None
     docs.mask[1, 1] = False
@@ -117,12 +117,12 @@ def test_docs_without_tokens_are_left_out_where_tokens_are_compared() -> None:
     values = (queries.sparse, queries.multi, docs.sparse, docs.multi)
     assert all(gradient.isfinite().all() for gradient in torch.autograd.grad(value, values))
     docs.mask[1, 1, 0] = True
-    scores = {head: np.delete(found, 4, axis=1) for head, found in scores_by_hand(queries, docs).items()}  # its column
+    scores = {head: np.delete(actual, 4, axis=1) for head, actual in scores_by_hand(queries, docs).items()}  # its column
     expected = by_hand(scores, target_by_hand(scores, case["teachers"]), case["students"])
     assert value.item() == pytest.approx(expected, rel=1e-9)
 
 
-def test_a_teacher_that_scores_all_docs_alike_says_nothing() -> None:
+def test_teacher_with_equal_scores_adds_nothing() -> None:
     queries, docs = drawn(6)
     assert queries.lexical is not None
     blank = queries._replace(lexical=torch.zeros_like(queries.lexical))
@@ -130,12 +130,12 @@ def test_a_teacher_that_scores_all_docs_alike_says_nothing() -> None:
     assert both.item() == pytest.approx(ensemble(blank, docs, teachers={"dense": 1.0}, students=["sparse"]).item(), rel=1e-9)
 
 
-def test_what_cannot_be_compared() -> None:
+def test_missing_outputs() -> None:
     queries, docs = drawn(7)
     case: Any = {"teachers": {"dense": 1.0}, "students": ["multi"]}
-    with pytest.raises(BadInput, match="the head 'multi' is a teacher or student; expected what it makes of queries and docs"):
+    with pytest.raises(BadInput, match="the head 'multi' is a teacher or student; expected its outputs for queries and docs"):
         ensemble(queries._replace(multi=None), docs, **case)
-    with pytest.raises(BadInput, match="expected the masks of its tokens"):
+    with pytest.raises(BadInput, match="expected its token masks"):
         ensemble(queries._replace(mask=None), docs, **case)
     with pytest.raises(BadInput, match="temperature is 0"):
         ensemble(queries, docs, **case, temperature=0)
@@ -145,6 +145,6 @@ def test_what_cannot_be_compared() -> None:
 
 
 def test_half_precision_is_summed_in_float32() -> None:
-    rounded = [Heads(*(t.bfloat16() if t.is_floating_point() else t for t in side)) for side in drawn(8)]  # type: ignore[union-attr]
-    exact = [Heads(*(t.double() if t.is_floating_point() else t for t in side)) for side in rounded]  # type: ignore[union-attr]
+    rounded = [HeadOutputs(*(t.bfloat16() if t.is_floating_point() else t for t in side)) for side in drawn(8)]  # type: ignore[union-attr]
+    exact = [HeadOutputs(*(t.double() if t.is_floating_point() else t for t in side)) for side in rounded]  # type: ignore[union-attr]
     assert ensemble(*rounded, **CASES[0]).item() == pytest.approx(ensemble(*exact, **CASES[0]).item(), rel=1e-4)

@@ -11,14 +11,14 @@ from torch import Tensor
 
 from tests.train import plain
 from trilens.errors import BadInput, TrainingFailed
-from trilens.train.losses.late import NOTHING, Score, late_interaction, maxsim, mean_maxsim, own_maxsim
+from trilens.train.losses.late import EMPTY_SCORE, Score, late_interaction, maxsim, mean_maxsim, own_maxsim
 from trilens.train.losses.xtr import xtr
 
 Batch = tuple[Tensor, Tensor, Tensor, Tensor]
 
 
 def drawn(seed: int, queries: int = 3, group: int = 2, dims: int = 4) -> Batch:
-    """Queries of 5 tokens, docs of 6, and masks under which every text keeps its first."""
+    """Queries of 5 tokens, docs of 6, and masks that keep the first token of every text."""
     generator = torch.Generator().manual_seed(seed)
     shapes = (queries, 5), (queries, group, 6)
     vectors = [torch.randn(*shape, dims, generator=generator, dtype=torch.float64).requires_grad_() for shape in shapes]
@@ -42,7 +42,7 @@ def scores_by_hand(batch: Batch) -> plain.Floats:
 
 
 def flat(batch: Batch) -> Batch:
-    """Docs in columns, as scores take them."""
+    """Docs in columns, as the scores expect them."""
     queries, docs, query_mask, doc_mask = batch
     return queries, docs.transpose(0, 1).flatten(0, 1), query_mask, doc_mask.transpose(0, 1).flatten(0, 1)
 
@@ -51,8 +51,8 @@ def test_by_hand() -> None:
     query = torch.tensor([[[1.0, 0.0], [0.0, 1.0], [9.0, 9.0]]])
     doc = torch.tensor([[[0.5, -1.0], [-0.5, -2.0], [9.0, 9.0]]])
     # best of token 1: 0.5; best of token 2: -1, though the masked third would give 9; the third query token is masked
-    found = maxsim(query, doc, torch.tensor([[1, 1, 0]]), torch.tensor([[1, 1, 0]]))
-    assert found.tolist() == [[-0.5]]
+    actual = maxsim(query, doc, torch.tensor([[1, 1, 0]]), torch.tensor([[1, 1, 0]]))
+    assert actual.tolist() == [[-0.5]]
     assert mean_maxsim(query, doc, torch.tensor([[1, 1, 0]]), torch.tensor([[1, 1, 0]])).tolist() == [[-0.25]]
 
 
@@ -98,7 +98,7 @@ def test_own_maxsim_gradcheck() -> None:
     assert torch.autograd.gradcheck(lambda q, d: own_maxsim(q, d, query_mask, doc_mask).clamp(min=-100), (queries, docs))
 
 
-def test_masked_tokens_have_no_part_whatever_they_hold() -> None:
+def test_masked_tokens_are_ignored() -> None:
     queries, docs, query_mask, doc_mask = drawn(6)
     filled = docs.detach().masked_fill(~doc_mask[..., None], 1e6)
     asked = queries.detach().masked_fill(~query_mask[..., None], 1e6)
@@ -108,26 +108,29 @@ def test_masked_tokens_have_no_part_whatever_they_hold() -> None:
 
 
 @pytest.mark.parametrize("score", [maxsim, mean_maxsim, partial(xtr, top=4)])
-def test_a_negative_without_tokens_is_below_all(score: Score) -> None:
+def test_negatives_without_tokens_score_below_all(score: Score) -> None:
     queries, docs, query_mask, doc_mask = drawn(7)
     doc_mask[2, 1] = False
     columns = flat((queries, docs, query_mask, doc_mask))
     scores = score(*columns)
-    assert (scores[:, 5] == NOTHING).all() and (scores[:, :5] > NOTHING).all()
-    assert own_maxsim(queries, docs, query_mask, doc_mask)[2, 1] == NOTHING
+    assert (scores[:, 5] == EMPTY_SCORE).all() and (scores[:, :5] > EMPTY_SCORE).all()
+    assert own_maxsim(queries, docs, query_mask, doc_mask)[2, 1] == EMPTY_SCORE
     grads = torch.autograd.grad(late_interaction(queries, docs, query_mask, doc_mask, score=score), (queries, docs))
     assert all(grad.isfinite().all() for grad in grads) and not grads[1][2, 1].any()
 
 
-def test_texts_that_are_none() -> None:
+def test_invalid_texts() -> None:
     queries, docs, query_mask, doc_mask = drawn(8)
-    for lacking, message in ((query_mask, "query 1 has no token"), (doc_mask[:, 0], "the positive of query 1 has no token")):
+    for lacking, message in (
+        (query_mask, "query 1 has no unmasked token"),
+        (doc_mask[:, 0], "the positive of query 1 has no unmasked token"),
+    ):
         before = lacking[1].clone()
         lacking[1] = False
         with pytest.raises(BadInput, match=message):
             late_interaction(queries, docs, query_mask, doc_mask)
         lacking[1] = before
-    with pytest.raises(BadInput, match="expected the positive of each"):
+    with pytest.raises(BadInput, match="expected a positive for each"):
         late_interaction(queries, docs[:, :0], query_mask, doc_mask[:, :0])
     with pytest.raises(BadInput, match="masks without dims"):
         late_interaction(queries, docs, query_mask[:, :2], doc_mask)

@@ -12,18 +12,18 @@ from torch import Tensor
 from tests.train import plain
 from tests.train.losses.drawn import both_sides
 from trilens.errors import BadInput, TrainingFailed
-from trilens.train.losses.m3 import Heads, Weights, distils, m3
+from trilens.train.losses.m3 import M3Outputs, M3Weights, distillation_active, m3
 
-PUBLISHED_ENSEMBLE, PUBLISHED_LOSSES = Weights(1, 0.3, 1), Weights(1, 0.1, 1)
-
-
-def drawn(seed: int, queries: int = 3, group: int = 2) -> tuple[Heads, Heads]:
-    return both_sides(Heads, (4, 9), seed, queries, group)
+PUBLISHED_ENSEMBLE, PUBLISHED_LOSSES = M3Weights(1, 0.3, 1), M3Weights(1, 0.1, 1)
 
 
-def scores_by_hand(queries: Heads, docs: Heads, temperature: float) -> list[plain.Floats]:
-    asked = Heads(*(tensor.detach().numpy() for tensor in queries))
-    given = Heads(*(np.array(plain.columns(tensor.detach().numpy())) for tensor in docs))
+def drawn(seed: int, queries: int = 3, group: int = 2) -> tuple[M3Outputs, M3Outputs]:
+    return both_sides(M3Outputs, (4, 9), seed, queries, group)
+
+
+def scores_by_hand(queries: M3Outputs, docs: M3Outputs, temperature: float) -> list[plain.Floats]:
+    asked = M3Outputs(*(tensor.detach().numpy() for tensor in queries))
+    given = M3Outputs(*(np.array(plain.columns(tensor.detach().numpy())) for tensor in docs))
 
     def table(score: Callable[[int, int], float]) -> plain.Floats:
         return np.array([[score(q, d) for d in range(len(given.dense))] for q in range(len(asked.dense))]) / temperature
@@ -37,11 +37,11 @@ def scores_by_hand(queries: Heads, docs: Heads, temperature: float) -> list[plai
 
 def by_hand(
     scores: list[plain.Floats],
-    ensemble: Weights = PUBLISHED_ENSEMBLE,
-    weights: Weights = PUBLISHED_LOSSES,
+    ensemble: M3Weights = PUBLISHED_ENSEMBLE,
+    weights: M3Weights = PUBLISHED_LOSSES,
     teacher: plain.Floats | None = None,
 ) -> float:
-    """With a teacher, half of the direct loss and half of the distance to it."""
+    """With `distil`, the mean of the direct loss and the distance to the ensemble."""
     together = joint(scores, ensemble)
     direct = plain.contrast(together) + sum(
         weight * plain.contrast(score) for weight, score in zip(weights, scores, strict=True)
@@ -55,7 +55,7 @@ def by_hand(
     return (direct / 4 + distance / 3) / 2
 
 
-def joint(scores: list[plain.Floats], ensemble: Weights = PUBLISHED_ENSEMBLE) -> plain.Floats:
+def joint(scores: list[plain.Floats], ensemble: M3Weights = PUBLISHED_ENSEMBLE) -> plain.Floats:
     together: plain.Floats = ensemble[0] * scores[0] + ensemble[1] * scores[1] + ensemble[2] * scores[2]
     return together
 
@@ -71,10 +71,10 @@ def test_equals_numpy(group: int, distil: bool) -> None:
 
 def test_other_weights_equal_numpy() -> None:
     queries, docs = drawn(2)
-    ensemble, weights = Weights(0.5, 2.0, 0.0), Weights(0.2, 0.7, 1.5)
+    ensemble, weights = M3Weights(0.5, 2.0, 0.0), M3Weights(0.2, 0.7, 1.5)
     scores = scores_by_hand(queries, docs, temperature=0.5)
-    found = m3(queries, docs, distil=True, temperature=0.5, ensemble=ensemble, weights=weights)
-    assert found.item() == pytest.approx(by_hand(scores, ensemble, weights, joint(scores, ensemble)), rel=1e-9)
+    actual = m3(queries, docs, distil=True, temperature=0.5, ensemble=ensemble, weights=weights)
+    assert actual.item() == pytest.approx(by_hand(scores, ensemble, weights, joint(scores, ensemble)), rel=1e-9)
 
 
 def test_gradcheck() -> None:
@@ -82,8 +82,8 @@ def test_gradcheck() -> None:
 
     def joint_loss(*values: Tensor) -> Tensor:
         return m3(
-            Heads(values[0], values[1], values[2], queries.mask),
-            Heads(values[3], values[4], values[5], docs.mask),
+            M3Outputs(values[0], values[1], values[2], queries.mask),
+            M3Outputs(values[3], values[4], values[5], docs.mask),
             temperature=0.5,
         )
 
@@ -91,31 +91,31 @@ def test_gradcheck() -> None:
 
 
 @pytest.mark.parametrize("head", range(3))
-def test_the_gradient_of_distillation_is_that_with_a_fixed_teacher(head: int) -> None:
+def test_distillation_gradient_with_a_fixed_teacher(head: int) -> None:
     queries, docs = drawn(4)
     teacher = joint(scores_by_hand(queries, docs, temperature=0.5))
     values = docs[head]
-    found = torch.autograd.grad(m3(queries, docs, distil=True, temperature=0.5), values)[0]
+    actual = torch.autograd.grad(m3(queries, docs, distil=True, temperature=0.5), values)[0]
     numeric = torch.zeros_like(values)
-    for at in np.ndindex(*values.shape):
+    for index in np.ndindex(*values.shape):
         with torch.no_grad():
-            before = values[at].item()
+            before = values[index].item()
             sides = []
             for step in (1e-6, -1e-6):
-                values[at] = before + step
+                values[index] = before + step
                 sides.append(by_hand(scores_by_hand(queries, docs, temperature=0.5), teacher=teacher))
-            values[at] = before
-        numeric[at] = (sides[0] - sides[1]) / 2e-6
-    np.testing.assert_allclose(found, numeric.detach(), atol=1e-7)
+            values[index] = before
+        numeric[index] = (sides[0] - sides[1]) / 2e-6
+    np.testing.assert_allclose(actual, numeric.detach(), atol=1e-7)
 
 
 def test_distillation_begins_after_the_warm_up() -> None:
-    assert [distils(step, 2) for step in range(5)] == [False, False, False, True, True]
-    assert not any(distils(step, None) for step in range(5))
-    assert distils(0, -1)
+    assert [distillation_active(step, 2) for step in range(5)] == [False, False, False, True, True]
+    assert not any(distillation_active(step, None) for step in range(5))
+    assert distillation_active(0, -1)
 
 
-def test_a_negative_without_tokens_is_no_number_to_fear() -> None:
+def test_negatives_without_tokens_have_a_finite_loss() -> None:
     queries, docs = drawn(5)
     docs.mask[1, 1] = False
     values = [*queries[:3], *docs[:3]]
@@ -123,19 +123,19 @@ def test_a_negative_without_tokens_is_no_number_to_fear() -> None:
         assert all(grad.isfinite().all() for grad in torch.autograd.grad(m3(queries, docs, distil=distil), values))
 
 
-def test_batches_that_are_none() -> None:
+def test_invalid_batches() -> None:
     queries, docs = drawn(6)
-    with pytest.raises(BadInput, match="expected the positive of each"):
-        m3(queries, Heads(*(tensor[:, :0] for tensor in docs)))
+    with pytest.raises(BadInput, match="expected a positive for each"):
+        m3(queries, M3Outputs(*(tensor[:, :0] for tensor in docs)))
     with pytest.raises(BadInput, match="9 dimensions, docs 8"):
         m3(queries, docs._replace(lexical=docs.lexical[..., :8]))
-    with pytest.raises(BadInput, match="the positive of query 0 has no token"):
+    with pytest.raises(BadInput, match="the positive of query 0 has no unmasked token"):
         m3(queries, docs._replace(mask=torch.zeros_like(docs.mask)))
     with pytest.raises(TrainingFailed, match="m3 is nan"):
         m3(queries._replace(dense=queries.dense * torch.nan), docs)
 
 
 def test_half_precision_is_summed_in_float32() -> None:
-    rounded = [Heads(*(t.bfloat16() if t.is_floating_point() else t for t in side)) for side in drawn(7)]
-    exact = [Heads(*(t.double() if t.is_floating_point() else t for t in side)) for side in rounded]
+    rounded = [M3Outputs(*(t.bfloat16() if t.is_floating_point() else t for t in side)) for side in drawn(7)]
+    exact = [M3Outputs(*(t.double() if t.is_floating_point() else t for t in side)) for side in rounded]
     assert m3(*rounded).item() == pytest.approx(m3(*exact).item(), rel=1e-5)

@@ -10,13 +10,13 @@ from torch import Tensor
 
 from tests.train import plain
 from trilens.errors import BadInput, TrainingFailed
-from trilens.train.losses.vdr import owned_terms, push_down, vdr
+from trilens.train.losses.vdr import apply_contrastive_mask, assigned_terms, vdr
 
 Batch = tuple[Tensor, Tensor, Tensor, Tensor]
 
 
 def drawn(seed: int, queries: int = 3, group: int = 2, terms: int = 13) -> Batch:
-    """Weights above 0 and bags of about a fifth of the terms."""
+    """Positive weights, and bags of about a fifth of the terms."""
     generator = torch.Generator().manual_seed(seed)
     shapes = (queries, terms), (queries, group, terms)
     weights = [torch.rand(*shape, generator=generator, dtype=torch.float64).requires_grad_() for shape in shapes]
@@ -25,7 +25,7 @@ def drawn(seed: int, queries: int = 3, group: int = 2, terms: int = 13) -> Batch
 
 
 def cut(weights: plain.Floats, bag: plain.Floats, top: int) -> plain.Floats:
-    """The highest `top` weights and those of the text's own terms."""
+    """The `top` highest weights and those of the text's own terms."""
     left = set(np.argsort(-weights)[:top].tolist()) | set(np.flatnonzero(bag).tolist())
     return np.array([weight if term in left else 0.0 for term, weight in enumerate(weights)])
 
@@ -53,12 +53,12 @@ def by_hand(batch: Batch, top: int, semi: bool, weight: float, normalised: bool,
 
     short = np.array([cut(query, bag, top) for query, bag in zip(queries, query_bags, strict=True)])
     bags, weights = masked(query_bags, docs, weight, normalised) if weight else (query_bags, docs)
-    found = [plain.contrast(scores(short, docs), symmetric), plain.contrast(scores(bags, weights), symmetric)]
+    actual = [plain.contrast(scores(short, docs), symmetric), plain.contrast(scores(bags, weights), symmetric)]
     if semi:
         short = np.array([cut(doc, bag, top) for doc, bag in zip(docs, doc_bags, strict=True)])
         bags, weights = masked(doc_bags, queries, weight, normalised) if weight else (doc_bags, queries)
-        found += [plain.contrast(scores(queries, short), symmetric), plain.contrast(scores(weights, bags), symmetric)]
-    return float(np.mean(found))
+        actual += [plain.contrast(scores(queries, short), symmetric), plain.contrast(scores(weights, bags), symmetric)]
+    return float(np.mean(actual))
 
 
 @pytest.mark.parametrize("group", [1, 3])
@@ -67,21 +67,21 @@ def by_hand(batch: Batch, top: int, semi: bool, weight: float, normalised: bool,
 @pytest.mark.parametrize("symmetric", [False, True])
 def test_equals_numpy(group: int, semi: bool, weight: float, normalised: bool, symmetric: bool) -> None:
     batch = drawn(1, group=group)
-    found = vdr(*batch, top=4, semi_parametric=semi, mask_weight=weight, normalised_mask=normalised, symmetric=symmetric)
-    assert found.item() == pytest.approx(by_hand(batch, 4, semi, weight, normalised, symmetric), abs=1e-12)
+    actual = vdr(*batch, top=4, semi_parametric=semi, mask_weight=weight, normalised_mask=normalised, symmetric=symmetric)
+    assert actual.item() == pytest.approx(by_hand(batch, 4, semi, weight, normalised, symmetric), abs=1e-12)
 
 
-def test_the_mask_by_hand() -> None:
+def test_contrastive_mask_by_hand() -> None:
     bags = torch.tensor([[0.0, 1.0, 0.0, 0.0, 0.0], [1.0, 0.0, 0.0, 0.0, 0.0]])
     # of two rows the first owns the terms 0, 2, 4 and the second 1, 3; the terms 0 and 1 stand in bags
-    assert owned_terms(bags).long().tolist() == [[0, 0, 1, 0, 1], [0, 0, 0, 1, 0]]
+    assert assigned_terms(bags).long().tolist() == [[0, 0, 1, 0, 1], [0, 0, 0, 1, 0]]
     weights = torch.full((3, 5), 7.0)
-    more, less = push_down(bags, weights, 0.5, False)
+    more, less = apply_contrastive_mask(bags, weights, 0.5, False)
     assert more.tolist() == [[0, 1, 0.5, 0, 0.5], [1, 0, 0, 0.5, 0]]
     assert less.tolist() == [[7, 7, 0, 7, 0], [7, 7, 7, 0, 7], [7, 7, 7, 7, 7]]  # the third, a hard negative, loses nothing
 
 
-def test_the_mask_lowers_terms_outside_the_lexicon() -> None:
+def test_contrastive_mask_lowers_unused_terms() -> None:
     queries, docs, query_bags, doc_bags = drawn(2)
     gradient = torch.autograd.grad(vdr(queries, docs, query_bags, doc_bags, top=0, symmetric=False, mask_weight=1.0), docs)[0]
     outside = ~query_bags.bool().any(0)
@@ -98,7 +98,7 @@ def test_gradcheck(semi: bool, weight: float) -> None:
     )
 
 
-def test_no_temperature_no_length() -> None:
+def test_invalid_temperature_and_shapes() -> None:
     queries, docs, query_bags, doc_bags = drawn(4)
     assert vdr(2 * queries, docs, query_bags, doc_bags).item() != pytest.approx(vdr(queries, docs, query_bags, doc_bags).item())
 
@@ -109,11 +109,11 @@ def test_a_temperature_divides_the_scores() -> None:
     assert warm.item() == pytest.approx(vdr(queries / 2, docs, query_bags / 2, doc_bags, top=0).item())
 
 
-def test_batches_that_are_none() -> None:
+def test_invalid_batches() -> None:
     queries, docs, query_bags, doc_bags = drawn(5)
     with pytest.raises(BadInput, match="bags are"):
         vdr(queries, docs, query_bags[:, :3], doc_bags)
-    with pytest.raises(BadInput, match="expected the positive of each"):
+    with pytest.raises(BadInput, match="expected a positive for each"):
         vdr(queries, docs[:, :0], query_bags, doc_bags[:, :0])
     with pytest.raises(BadInput, match="top is -1"):
         vdr(queries, docs, query_bags, doc_bags, top=-1)

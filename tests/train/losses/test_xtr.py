@@ -12,7 +12,7 @@ from tests.train import plain
 from tests.train.losses.test_late import Batch, drawn, flat
 from trilens.errors import BadInput
 from trilens.train.losses import xtr as module
-from trilens.train.losses.late import NOTHING, late_interaction, maxsim
+from trilens.train.losses.late import EMPTY_SCORE, late_interaction, maxsim
 from trilens.train.losses.xtr import imputed, retrieved, xtr
 
 
@@ -21,17 +21,17 @@ def by_hand(batch: Batch, top: int) -> plain.Floats:
     queries, docs, query_mask, doc_mask = (tensor.detach().numpy() for tensor in flat(batch))
     scores = np.zeros((len(queries), len(docs)))
     counts = np.zeros((len(queries), len(docs)))
-    for at, query in enumerate(queries):
-        for token in query[query_mask[at]]:
+    for index, query in enumerate(queries):
+        for token in query[query_mask[index]]:
             pool = [(token @ vector, doc) for doc in range(len(docs)) for vector in docs[doc][doc_mask[doc]]]
             best: dict[int, float] = {}
             for similarity, doc in sorted(pool, reverse=True)[:top]:
                 best[doc] = max(best.get(doc, -np.inf), similarity)
             for doc, similarity in best.items():
-                scores[at, doc] += similarity
-                counts[at, doc] += 1
+                scores[index, doc] += similarity
+                counts[index, doc] += 1
     scores /= np.maximum(counts, 1)
-    scores[:, ~doc_mask.any(1)] = NOTHING
+    scores[:, ~doc_mask.any(1)] = EMPTY_SCORE
     return scores
 
 
@@ -39,9 +39,9 @@ def test_by_hand() -> None:
     query = torch.tensor([[[1.0, 0.0], [0.0, 1.0]]])
     docs = torch.tensor([[[0.9, 0.0], [0.1, -0.5]], [[0.8, -0.1], [0.0, -0.2]], [[0.0, -0.9], [0.2, -0.8]]])
     every = torch.ones(3, 2)
-    # token 1 retrieves 0.9 (doc 1) and 0.8 (doc 2); token 2 retrieves 0 (doc 1) and -0.1 (doc 2); nobody retrieves doc 3
-    found = xtr(query, docs, torch.ones(1, 2), every, top=2)
-    np.testing.assert_allclose(found, [[(0.9 + 0.0) / 2, (0.8 - 0.1) / 2, 0.0]], atol=1e-6)
+    # token 1 retrieves 0.9 (doc 1) and 0.8 (doc 2); token 2 retrieves 0 (doc 1) and -0.1 (doc 2); doc 3 is not retrieved
+    actual = xtr(query, docs, torch.ones(1, 2), every, top=2)
+    np.testing.assert_allclose(actual, [[(0.9 + 0.0) / 2, (0.8 - 0.1) / 2, 0.0]], atol=1e-6)
 
 
 @pytest.mark.parametrize("top", [1, 2, 5, 12, 1000])
@@ -62,18 +62,18 @@ def test_equals_sentence_transformers(top: int) -> None:
     np.testing.assert_allclose(by_query, theirs, atol=1e-4)
 
 
-def test_all_negative_similarities_are_retrieved_all_the_same() -> None:
+def test_negative_similarities_are_retrieved() -> None:
     query, docs = torch.tensor([[[1.0]]]), torch.tensor([[[-0.5]], [[-2.0]]])
     assert xtr(query, docs, torch.ones(1, 1), torch.ones(2, 1), top=1).tolist() == [[-0.5, 0.0]]
 
 
-def test_everything_retrieved_is_mean_maxsim() -> None:
+def test_retrieving_all_tokens_equals_mean_maxsim() -> None:
     queries, docs, query_mask, doc_mask = flat(drawn(3))
     expected = maxsim(queries, docs, query_mask, doc_mask) / query_mask.sum(1, keepdim=True)
     np.testing.assert_allclose(xtr(queries, docs, query_mask, doc_mask, top=999).detach(), expected.detach(), atol=1e-12)
 
 
-def test_looking_in_pieces_finds_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_chunked_retrieval_equals_unchunked(monkeypatch: pytest.MonkeyPatch) -> None:
     queries, docs, _, doc_mask = flat(drawn(4))
     whole = retrieved(queries, docs, doc_mask, 3)
     monkeypatch.setattr(module, "SIMILARITIES", 1)
@@ -81,25 +81,25 @@ def test_looking_in_pieces_finds_the_same(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @pytest.mark.parametrize("score", [xtr, imputed])
-def test_no_token_to_retrieve(score: Any) -> None:
+def test_docs_without_tokens(score: Any) -> None:
     queries, docs, query_mask, doc_mask = flat(drawn(5))
-    assert (score(queries, docs, query_mask, torch.zeros_like(doc_mask)) == NOTHING).all()
+    assert (score(queries, docs, query_mask, torch.zeros_like(doc_mask)) == EMPTY_SCORE).all()
     with pytest.raises(BadInput, match="top is 0"):
         score(queries, docs, query_mask, doc_mask, top=0)
 
 
 def imputed_by_hand(batch: Batch, top: int) -> plain.Floats:
-    """MaxSim, in which no similarity is lower than the last one retrieved, but for the right doc; token by token."""
+    """MaxSim with similarities raised to the last retrieved one, except for the positive; token by token."""
     queries, docs, query_mask, doc_mask = (tensor.detach().numpy() for tensor in flat(batch))
-    scores = np.full((len(queries), len(docs)), NOTHING)
-    for at, query in enumerate(queries):
+    scores = np.full((len(queries), len(docs)), EMPTY_SCORE)
+    for index, query in enumerate(queries):
         for doc in np.flatnonzero(doc_mask.any(1)):
             parts = []
-            for token in query[query_mask[at]]:
+            for token in query[query_mask[index]]:
                 last = np.sort(docs[doc_mask] @ token)[::-1][: top or None][-1]
                 best = (docs[doc][doc_mask[doc]] @ token).max()
-                parts.append(best if doc == at else max(best, last))
-            scores[at, doc] = np.mean(parts)
+                parts.append(best if doc == index else max(best, last))
+            scores[index, doc] = np.mean(parts)
     return scores
 
 
@@ -107,8 +107,8 @@ def test_imputed_by_hand() -> None:
     query = torch.tensor([[[1.0, 0.0], [0.0, 1.0]]])
     docs = torch.tensor([[[0.7, 0.0], [0.1, -0.5]], [[0.8, -0.1], [0.0, -0.2]], [[0.9, -0.9], [0.2, -0.8]]])
     # token 1 retrieves 0.9 (doc 3) and 0.8 (doc 2), token 2 retrieves 0 (doc 1) and -0.1 (doc 2)
-    found = imputed(query, docs, torch.ones(1, 2), torch.ones(3, 2), top=2)
-    np.testing.assert_allclose(found, [[(0.7 + 0.0) / 2, (0.8 - 0.1) / 2, (0.9 - 0.1) / 2]], atol=1e-6)
+    actual = imputed(query, docs, torch.ones(1, 2), torch.ones(3, 2), top=2)
+    np.testing.assert_allclose(actual, [[(0.7 + 0.0) / 2, (0.8 - 0.1) / 2, (0.9 - 0.1) / 2]], atol=1e-6)
 
 
 @pytest.mark.parametrize("top", [1, 2, 5, 12, 1000])
@@ -128,7 +128,7 @@ def test_imputed_gradient(top: int) -> None:
     assert torch.autograd.gradcheck(loss, (queries, docs))
 
 
-def test_with_what_is_imputed_no_query_token_is_drawn_more_than_pushed() -> None:
+def test_imputed_gradients_attract_as_much_as_they_repel() -> None:
     queries, docs, query_mask, doc_mask = drawn(7)
     one = torch.nn.functional.pad(docs.detach(), (0, 1), value=1.0)  # a direction that all tokens of docs have in common
     asking = torch.nn.functional.pad(queries.detach(), (0, 1)).requires_grad_()

@@ -1,4 +1,4 @@
-"""A cross-encoder as small as can be, with weights drawn at random: what counts is that its scores are passed on."""
+"""A minimal cross-encoder with random weights, whose scores must be passed on."""
 
 from pathlib import Path
 
@@ -29,19 +29,19 @@ def model(folder: Path, labels: int = 1) -> Path:
     return folder
 
 
-def test_scores_are_those_of_the_model(tmp_path: Path) -> None:
+def test_scores_equal_those_of_the_model(tmp_path: Path) -> None:
     path = model(tmp_path / "model")
     scorer = CrossEncoderScorer(str(path))
-    found = scorer.score(["cat", "dog", "mat"], [["mat", "hat dog"], [], ["cat"]])
+    actual = scorer.score(["cat", "dog", "mat"], [["mat", "hat dog"], [], ["cat"]])
     expected = CrossEncoder(str(path)).predict([("cat", "mat"), ("cat", "hat dog"), ("mat", "cat")])
-    assert [len(scores) for scores in found] == [2, 0, 1]
-    np.testing.assert_allclose(np.concatenate(found), expected, rtol=1e-4)
-    assert len(set(np.concatenate(found).tolist())) == 3
+    assert [len(scores) for scores in actual] == [2, 0, 1]
+    np.testing.assert_allclose(np.concatenate(actual), expected, rtol=1e-4)
+    assert len(set(np.concatenate(actual).tolist())) == 3
     assert scorer.name == str(path)
     assert [scores.tolist() for scores in scorer.score(["cat"], [[]])] == [[]]
 
 
-def test_models_that_cannot_be_used(tmp_path: Path) -> None:
+def test_unusable_models(tmp_path: Path) -> None:
     with pytest.raises(BadModel, match="gives 2 scores per pair; expected one"):
         CrossEncoderScorer(str(model(tmp_path / "two", labels=2))).score(["cat"], [["mat"]])
     (tmp_path / "empty").mkdir()

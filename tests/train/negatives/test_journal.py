@@ -6,7 +6,7 @@ from trilens.errors import BadInput
 from trilens.train.negatives.journal import Journal
 
 
-def test_only_whole_appends_count_however_often_it_stops(tmp_path: Path) -> None:
+def test_incomplete_appends_are_discarded(tmp_path: Path) -> None:
     path = tmp_path / "deep" / "file"
     for turn in range(3):
         journal = Journal(path, {"what": [1, 2]})
@@ -18,10 +18,10 @@ def test_only_whole_appends_count_however_often_it_stops(tmp_path: Path) -> None
     journal = Journal(path, {"what": [1, 2]})
     journal.finish()
     assert path.read_text() == "line 0\né\nline 1\né\nline 2\né\n"
-    assert [found.name for found in path.parent.iterdir()] == ["file"]
+    assert [actual.name for actual in path.parent.iterdir()] == ["file"]
 
 
-def test_a_place_that_cannot_be_written(tmp_path: Path) -> None:
+def test_unwritable_path(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("not a folder")
     with pytest.raises(BadInput, match="cannot be written"):
         Journal(tmp_path / "file" / "out", {})

@@ -1,4 +1,4 @@
-"""Mining in a real collection with BM25, stopped and gone on with."""
+"""Mining in a real collection with BM25, also interrupted and resumed."""
 
 import json
 import signal
@@ -14,20 +14,15 @@ import pytest
 from numpy.typing import NDArray
 
 from trilens.collection import Collection
-from trilens.encode.folder import Head
 from trilens.errors import BadInput
 from trilens.text.document import Document
-from trilens.train.data.example import Example
 from trilens.train.data.examples import Examples
+from trilens.train.data.raw_example import RawExample
 from trilens.train.data.sources import parse_source, read_examples
 from trilens.train.negatives import mine as mining
 from trilens.train.negatives.mine import MiningConfig, corpus_collection, mine
-from trilens.train.negatives.near import overlap
-from trilens.train.negatives.rules import ScoreRules
-from trilens.train.negatives.scorers import EncoderScorer
 
 from ..data.make import make_examples
-from .words import CountingEncoder
 
 CORPUS = [
     Document("best", "storm storm storm over the harbour"),
@@ -38,7 +33,7 @@ CORPUS = [
     Document("fourth", "one storm among many other words that make this text a long one"),
     Document("other", "cats sleep"),
 ]
-EXAMPLES = [Example("storm", ["best"], answers=["elise", "Élise"], query_id="q1"), Example("cats", ["other"], ["best"])]
+EXAMPLES = [RawExample("storm", ["best"], answers=["elise", "Élise"], query_id="q1"), RawExample("cats", ["other"], ["best"])]
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +59,7 @@ def run(examples: Examples, collection: Collection, out: Path, **options: Any) -
     return mine(examples, collection, MiningConfig.of(**options), out)
 
 
-def test_what_is_no_negative_is_dropped(examples: Examples, collection: Collection, tmp_path: Path) -> None:
+def test_false_negatives_are_dropped(examples: Examples, collection: Collection, tmp_path: Path) -> None:
     ranking = [hit.doc_id for hit in collection.search(["storm"], 10)[0]]
     assert sorted(ranking) == ["answer", "best", "copy", "fourth", "longer", "third"]
     report = run(examples, collection, tmp_path / "all", near=None)
@@ -77,7 +72,7 @@ def test_what_is_no_negative_is_dropped(examples: Examples, collection: Collecti
     assert report.dropped == {"positive": 3, "near": 1, "answer": 1}
 
 
-def test_the_line_can_be_read_again(examples: Examples, collection: Collection, tmp_path: Path) -> None:
+def test_output_is_readable_as_dpr(examples: Examples, collection: Collection, tmp_path: Path) -> None:
     out = tmp_path / "mined.jsonl"
     run(examples, collection, out, answers="string")
     first, second = lines(out)
@@ -92,7 +87,7 @@ def test_the_line_can_be_read_again(examples: Examples, collection: Collection, 
     assert "Weather\na storm and a calm sea" in [again.passage(number) for number in again.negatives(0).tolist()]
 
 
-def test_ids_are_read_beside_the_corpus(examples: Examples, collection: Collection, tmp_path: Path) -> None:
+def test_output_with_ids_only(examples: Examples, collection: Collection, tmp_path: Path) -> None:
     out = tmp_path / "mined.jsonl"
     mine(examples, collection, MiningConfig(near=None), out, texts=False)
     assert lines(out)[0]["positive_ctxs"] == [{"passage_id": "best"}]
@@ -117,7 +112,7 @@ def test_ranks_and_sampling(examples: Examples, collection: Collection, tmp_path
 
 
 class LengthScorer:
-    """Longer texts score less, so that the expected scores can be seen."""
+    """Longer texts score lower, so that expected scores can be computed by hand."""
 
     name = "length"
 
@@ -129,7 +124,7 @@ class LengthScorer:
         return [np.array([100 - len(text) for text in some], np.float32) for some in passages]
 
 
-def test_rules_on_scores(examples: Examples, collection: Collection, tmp_path: Path) -> None:
+def test_score_rules(examples: Examples, collection: Collection, tmp_path: Path) -> None:
     """The positive has 34 characters, so 66; longer has 43: 57, answer 40: 60, third 30: 70, fourth 63: 37."""
     out = tmp_path / "scored.jsonl"
     config = MiningConfig.of(near=None, rules={"relative_margin": 0.1})  # up to 59.4
@@ -143,41 +138,13 @@ def test_rules_on_scores(examples: Examples, collection: Collection, tmp_path: P
     assert again.teacher(0).tolist() == line["teacher_scores"]  # type: ignore[union-attr]
 
 
-def test_only_what_is_needed_is_scored(examples: Examples, collection: Collection, tmp_path: Path) -> None:
+def test_scoring_is_lazy(examples: Examples, collection: Collection, tmp_path: Path) -> None:
     scorer = LengthScorer()
     mine(examples, collection, MiningConfig.of(near=None, negatives=1), tmp_path / "o", scorer=scorer)
     assert scorer.scored == 2 + 1  # both positives, and the one candidate that is wanted
 
 
-def test_rules_by_hand() -> None:
-    scores, positives = np.array([0.9, 0.85, 0.2, -1], np.float32), np.array([0.9, 1.0], np.float32)
-    assert ScoreRules().allows(scores, positives).all()
-    assert not ScoreRules()
-    assert ScoreRules(relative_margin=0.05).allows(scores, positives).tolist() == [False, True, True, True]  # 0.855
-    assert ScoreRules(absolute_margin=0.5).allows(scores, positives).tolist() == [False, False, True, True]  # 0.4
-    assert ScoreRules(max_score=0.88, min_score=0).allows(scores, positives).tolist() == [False, True, True, False]
-    below = ScoreRules(relative_margin=0.5)
-    assert below.highest(np.array([-2], np.float32)) == -3  # and not -1, which is more than the positive's
-
-
-def test_any_encoder_can_score() -> None:
-    queries, passages = ["cat mat", "dog"], [["cat mat", "cat hat", "sun"], []]
-    heads: list[Head] = ["dense", "sparse", "multi"]
-    for head in heads:
-        scores = EncoderScorer(CountingEncoder(), head).score(queries, passages)
-        assert [some.tolist() for some in scores] == [[2, 1, 0], []]
-    assert EncoderScorer(CountingEncoder()).name == "counting:dense"
-
-
-def test_overlap_by_hand() -> None:
-    assert overlap("a b c d", "A b, c d") == 0  # a,b,c — b,c,d against a,b,comma — b,comma,c — comma,c,d
-    assert overlap("a b c d", "x a b c d y") == 1  # within it
-    assert overlap("a b c d", "a b c x y") == 1 / 2
-    assert overlap("", "") == 1
-    assert overlap("one", "two") == 0
-
-
-def test_what_was_begun_is_gone_on_with(
+def test_interrupted_mining_resumes(
     examples: Examples, collection: Collection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     many = examples.take(np.arange(40) % 2)
@@ -201,7 +168,7 @@ def test_what_was_begun_is_gone_on_with(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "whole"]
 
 
-def test_other_work_is_not_mixed_in(examples: Examples, collection: Collection, tmp_path: Path) -> None:
+def test_resuming_with_other_settings_is_an_error(examples: Examples, collection: Collection, tmp_path: Path) -> None:
     out = tmp_path / "out"
 
     def stop(count: float) -> None:
@@ -210,7 +177,7 @@ def test_other_work_is_not_mixed_in(examples: Examples, collection: Collection, 
 
     with pytest.raises(KeyboardInterrupt):
         mine(examples, collection, MiningConfig(), out, progress=stop)
-    with pytest.raises(BadInput, match=r"was begun with other settings \(config\)"):
+    with pytest.raises(BadInput, match=r"was started with other settings \(config\)"):
         run(examples, collection, out, negatives=3)
     (tmp_path / "out.partial").write_text("")
     with pytest.raises(BadInput, match="has 0 bytes; expected"):
@@ -223,12 +190,12 @@ def test_other_work_is_not_mixed_in(examples: Examples, collection: Collection, 
         run(examples, collection, out)
 
 
-def test_bad_options(examples: Examples, collection: Collection, tmp_path: Path) -> None:
+def test_invalid_options(examples: Examples, collection: Collection, tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="ranks are 5 to 4"):
         MiningConfig.of(first=5, last=4)
-    with pytest.raises(BadInput, match="mining option depth: Extra inputs"):
+    with pytest.raises(BadInput, match="option 'depth' is not known; expected one of lens, first, last"):
         MiningConfig.of(depth=4)
-    with pytest.raises(BadInput, match="nothing that scores"):
+    with pytest.raises(BadInput, match="without a scorer"):
         run(examples, collection, tmp_path / "o", rules={"max_score": 1})
     with pytest.raises(BadInput, match="no lens 'dense'; expected one of bm25"):
         run(examples, collection, tmp_path / "o", lens="dense")
@@ -246,7 +213,7 @@ with mining.corpus_collection(examples, "bm25") as collection:
 """
 
 
-def test_a_killed_process_loses_nothing(examples: Examples, collection: Collection, tmp_path: Path) -> None:
+def test_killed_process_resumes(examples: Examples, collection: Collection, tmp_path: Path) -> None:
     corpus, data, out = tmp_path / "corpus.jsonl", tmp_path / "data.jsonl", tmp_path / "out.jsonl"
     corpus.write_text("".join(json.dumps({"_id": d.doc_id, "title": d.title, "text": d.text}) + "\n" for d in CORPUS))
     rows = [{"question": f"storm {number}", "positive_ctxs": ["best"]} for number in range(120)]

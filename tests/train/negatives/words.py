@@ -1,4 +1,4 @@
-"""Passages of few words, and an encoder that counts them: scores can be added up by hand."""
+"""Passages of few words and an encoder that counts them, so that scores can be computed by hand."""
 
 import re
 from collections.abc import Sequence
@@ -22,15 +22,15 @@ CORPUS = [
 
 
 class CountingEncoder:
-    """Every word is a dimension; a text is which words it has, whatever the head."""
+    """Every word is a dimension; all heads give the set of words of a text."""
 
     fingerprint = "counting"
 
     def encode_docs(self, texts: Sequence[str], progress: Progress | None = None) -> Encoded:
         rows = [sorted({WORDS.index(word) for word in re.findall(r"\w+", text) if word in WORDS}) for text in texts]
         vectors = np.zeros((len(rows), len(WORDS)), np.float32)
-        for at, row in enumerate(rows):
-            vectors[at, row] = 1
+        for index, row in enumerate(rows):
+            vectors[index, row] = 1
         terms = np.array([term for row in rows for term in row], np.int32)
         indptr = np.cumsum([0, *(len(row) for row in rows)]).astype(np.int64)
         sparse = Sparse(indptr, terms, np.ones(len(terms), np.float32), len(WORDS))

@@ -1,4 +1,4 @@
-"""Published checkpoints: `load_checkpoint` recognises them by their files and makes trainable models of them."""
+"""Loaders of published checkpoints: `load_checkpoint` recognises them by their files and builds trainable models."""
 
 from trilens.train.checkpoints.loading import load_checkpoint
 

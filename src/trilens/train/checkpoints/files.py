@@ -1,4 +1,4 @@
-"""The files of a checkpoint: finding the folder, reading tensors without running anything, and the tower made of them."""
+"""Checkpoint files: locating them, reading tensors without executing code, and building a tower with trained heads."""
 
 import json
 import pickle
@@ -17,28 +17,28 @@ from trilens.train.build import describe, require_readable
 from trilens.train.model import Heads, Stack, biased, load_weights
 
 WEIGHT_FILES = ("model.safetensors", "pytorch_model.bin")
-# Other forms of the same weights, which would only be downloaded in vain.
+# Other formats of the same weights, not worth downloading.
 NOT_NEEDED = ["*.onnx", "*.onnx_data", "onnx/*", "openvino/*", "coreml/*", "*.h5", "*.msgpack", "*.ot", "*.gguf"]
 
 
 def find_checkpoint(source: str | Path) -> Path:
-    """The folder or file of a checkpoint that is given as a path or as an id of the Hugging Face hub."""
+    """The folder or file of a checkpoint, given as a path or a Hugging Face hub id."""
     path = Path(source).expanduser()
     if path.exists():
         return path
-    from huggingface_hub import snapshot_download  # here, because it is only needed for the hub
+    from huggingface_hub import snapshot_download  # imported here: only hub ids need it
 
     try:
         return Path(snapshot_download(str(source), ignore_patterns=NOT_NEEDED))
     except Exception as error:
         raise BadModel(
-            f"there is no folder {source}, and the hub gives no model of that name ({type(error).__name__}); expected the "
-            "path of a checkpoint or an id such as intfloat/e5-small-v2"
+            f"there is no folder {source}, and the hub has no model of that name ({type(error).__name__}); expected the "
+            "path of a checkpoint or a hub id such as intfloat/e5-small-v2"
         ) from error
 
 
 def read_json(file: Path) -> dict[str, Any]:
-    """An object from a file; empty where there is no such file."""
+    """The JSON object in a file; empty if the file does not exist."""
     if not file.is_file():
         return {}
     try:
@@ -51,23 +51,23 @@ def read_json(file: Path) -> dict[str, Any]:
 
 
 def weights_file(folder: Path) -> Path:
-    """The file with the tensors of a folder."""
-    found = next((folder / name for name in WEIGHT_FILES if (folder / name).is_file()), None)
-    if found is None:
+    """The weight file of a folder."""
+    file = next((folder / name for name in WEIGHT_FILES if (folder / name).is_file()), None)
+    if file is None:
         raise BadModel(f"{folder} has neither {' nor '.join(WEIGHT_FILES)}; expected one of them: restore the checkpoint")
-    return found
+    return file
 
 
 def tensor_names(folder: Path) -> set[str]:
-    """The names of the tensors of a folder; none where they are kept in other files than usual."""
+    """The tensor names of a folder; empty if it has no weight file with a standard name."""
     present = [folder / name for name in WEIGHT_FILES if (folder / name).is_file()]
     return set(read_tensors(present[0], ("",), names_only=True)) if present else set()
 
 
 def read_tensors(file: Path, prefixes: Sequence[str] = ("",), names_only: bool = False) -> dict[str, Any]:
-    """The tensors whose name begins with one of the prefixes.
+    """The tensors whose names start with one of the prefixes.
 
-    Pickled files are read with `weights_only`: a file that wants to run code is refused.
+    Pickled files are read with `weights_only`, so a file that would execute code is an error.
     """
     try:
         if file.suffix == ".safetensors":
@@ -76,9 +76,9 @@ def read_tensors(file: Path, prefixes: Sequence[str] = ("",), names_only: bool =
                 return {name: None if names_only else opened.get_tensor(name) for name in names}
         content = torch.load(file, map_location="cpu", weights_only=True)
     except (pickle.UnpicklingError, SafetensorError, RuntimeError, EOFError, OSError) as error:
-        told = " ".join(str(error).split())[:100]
+        reason = " ".join(str(error).split())[:100]
         raise BadModel(
-            f"{file} cannot be read as plain tensors ({told}…); expected a file of tensors only, since others may run code"
+            f"{file} cannot be read as plain tensors ({reason}…); expected a file of tensors only, since others may run code"
         ) from error
     if not isinstance(content, Mapping):
         raise BadModel(f"{file} holds a {type(content).__name__}; expected tensors by name")
@@ -86,7 +86,7 @@ def read_tensors(file: Path, prefixes: Sequence[str] = ("",), names_only: bool =
 
 
 def take(tensors: Mapping[str, Any], names: Sequence[str], where: Path) -> list[Tensor]:
-    """These tensors, or an error that names those which are missing."""
+    """These tensors as float32; missing ones are reported by name."""
     if missing := [name for name in names if not isinstance(tensors.get(name), Tensor)]:
         raise BadModel(f"{where} has no {', '.join(missing)}; expected {', '.join(names)}: restore the checkpoint")
     return [tensors[name].float() for name in names]
@@ -100,16 +100,16 @@ def trained_stack(
     changes: Mapping[str, Any],
     weights: Mapping[str, Tensor],
 ) -> Stack:
-    """A tower whose heads have these weights, named as a saved model names them.
+    """A tower whose heads have these weights, named as in a saved model.
 
-    It is as the checkpoint is `described`, but for `changes`. Lengths are cut to what the encoder reads.
+    Its description is `described`, overridden by `changes`; lengths are limited to the positions of the encoder.
     """
-    longest = backbone.longest
+    max_positions = backbone.longest
     lengths = {name: described[name] for name in ("max_query_tokens", "max_doc_tokens") if name in described}
-    cut = {name: tokens if longest is None else min(tokens, longest) for name, tokens in lengths.items()}
-    description = describe(backbone, source, heads, {**described, **cut, **changes})
+    limited = {name: tokens if max_positions is None else min(tokens, max_positions) for name, tokens in lengths.items()}
+    description = describe(backbone, source, heads, {**described, **limited, **changes})
     backbone.read_as(description)
     require_readable(backbone, description)
-    made = Heads(description, backbone.get_embedding_dimension(), biased(weights))
-    load_weights(made, weights, source)
-    return Stack(backbone, made)
+    trained = Heads(description, backbone.get_embedding_dimension(), biased(weights))
+    load_weights(trained, weights, source)
+    return Stack(backbone, trained)

@@ -1,4 +1,4 @@
-"""BGE-M3: an XLM-R encoder with two linear layers beside it, `colbert_linear.pt` and `sparse_linear.pt`."""
+"""BGE-M3: an XLM-R encoder with two additional linear layers, `colbert_linear.pt` and `sparse_linear.pt`."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,7 +10,7 @@ from trilens.encode.families import BGE_M3
 from trilens.errors import BadModel
 from trilens.train.backbone import Backbone
 from trilens.train.checkpoints.files import read_tensors, take, trained_stack
-from trilens.train.checkpoints.plain import read_module_settings
+from trilens.train.checkpoints.sbert import read_module_settings
 from trilens.train.model import Stack
 
 FILES = {"multi": "colbert_linear.pt", "lexical": "sparse_linear.pt"}
@@ -18,12 +18,12 @@ MAX_QUERY_TOKENS, MAX_DOC_TOKENS = 512, 8192
 
 
 def recognises(folder: Path) -> bool:
-    """One of the two layers is enough; without the other it is a damaged BGE-M3, not another model."""
+    """By either of the two layers: with only one, it is a damaged BGE-M3, not another model."""
     return any((folder / name).exists() for name in FILES.values())
 
 
 def load(folder: Path, source: str, changes: Mapping[str, Any]) -> tuple[Stack, None]:
-    """Dense (first token, length 1), multi (with a bias; the first token has no vector) and lexical heads."""
+    """Dense (CLS pooling, normalised), multi (with bias, without a vector for the first token) and lexical heads."""
     if missing := [name for name in FILES.values() if not (folder / name).is_file()]:
         raise BadModel(f"{folder} has no {missing[0]}; expected both {' and '.join(FILES.values())}: restore the checkpoint")
     weights: dict[str, Tensor] = {}

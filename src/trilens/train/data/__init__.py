@@ -1,1 +1,1 @@
-"""Training examples: readers of the usual formats, and `Examples`, which holds millions of texts once each."""
+"""Training data: readers of the common formats, and `Examples`, which stores every text once."""

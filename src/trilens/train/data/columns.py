@@ -1,8 +1,8 @@
-"""Rows with a column for the query and others for passages, as datasets of sentence-transformers have them.
+"""Reader of tables with one column for the query and others for passages, as in sentence-transformers datasets.
 
-Without names, the query is `anchor`, `query` or `question`, the positive `positive`, `pos`, `answer` or `passage`, and
-negatives are `negative`, `neg` and `negative_1`, `negative_2` … A cell may hold a list of texts. Unlabelled pairs are the same
-thing with other names: title and body.
+Default column names: the query is `anchor`, `query` or `question`; the positive is `positive`, `pos`, `answer` or `passage`;
+negatives are `negative`, `neg`, `negative_1`, `negative_2` … A cell may hold a list of texts. Unlabelled pairs use the same
+reader with other column names: title and body.
 """
 
 import re
@@ -15,8 +15,8 @@ from trilens.errors import BadInput
 from trilens.text.decode import Place
 from trilens.text.records import ID_FIELDS, Fields, Record
 from trilens.text.values import a_string, an_id, an_object, kind_of, scores
-from trilens.train.data.example import Example, InlinePassage, Item, Items
-from trilens.train.data.rows import read_rows
+from trilens.train.data.raw_example import InlinePassage, Item, Items, RawExample
+from trilens.train.data.record_files import read_records
 
 QUERIES = ("anchor", "query", "question")
 POSITIVES = ("positive", "pos", "answer", "passage")
@@ -25,7 +25,7 @@ NEGATIVE = re.compile(r"(?:negative|neg)(?:_\d+)?")
 
 @dataclass(frozen=True, slots=True)
 class ColumnNames(Fields):
-    """Which columns are used; None takes the usual ones."""
+    """Names of the columns to read; None selects the default names."""
 
     query: str | None = None
     positive: str | None = None
@@ -33,20 +33,20 @@ class ColumnNames(Fields):
     scores: str | None = None
 
     def find(self, names: Iterable[str], place: Place) -> tuple[str, str, str | None]:
-        """The columns of the query and of the positive, which every row must have; there is no title."""
+        """The query column and the positive column, which every row must have; there is no title column."""
         present = list(names)
         return _choose("query", self.query, QUERIES, present), _choose("positive", self.positive, POSITIVES, present), None
 
     def find_negatives(self, names: Iterable[str]) -> list[str]:
-        """The columns of negatives, in order."""
+        """The negative columns, in order."""
         if self.negatives is not None:
             return list(self.negatives)
         return sorted((name for name in names if NEGATIVE.fullmatch(name)), key=lambda name: (len(name), name))
 
 
 def read_columns(path: Path, names: ColumnNames) -> Items:
-    """The examples of a table."""
-    return (_item(record, names) for record in read_rows(path, names))
+    """Read the examples of a table."""
+    return (_item(record, names) for record in read_records(path, names))
 
 
 def _item(record: Record | BadInput, names: ColumnNames) -> Item:
@@ -59,12 +59,12 @@ def _item(record: Record | BadInput, names: ColumnNames) -> Item:
         return BadInput(f"{place}: {error}")
 
 
-def _example(value: dict[str, Any], names: ColumnNames, place: Place) -> Example:
+def _example(value: dict[str, Any], names: ColumnNames, place: Place) -> RawExample:
     query, positive, _ = names.find(value, place)
     negatives = [text for name in names.find_negatives(value) for text in _texts(value, name)]
     own_id = next((an_id(value[name], "the id") for name in ID_FIELDS if value.get(name) not in (None, "")), None)
     positives = _texts(value, positive)
-    return Example(
+    return RawExample(
         query=a_string(value, query),
         positives=[InlinePassage(own_id if len(positives) == 1 else None, "", text) for text in positives],
         negatives=[InlinePassage(None, "", text) for text in negatives],
@@ -74,7 +74,7 @@ def _example(value: dict[str, Any], names: ColumnNames, place: Place) -> Example
 
 
 def _texts(value: dict[str, Any], name: str) -> list[str]:
-    """A cell as texts; one that is missing or null holds none."""
+    """The texts of a cell; a missing or null cell holds none."""
     cell = value.get(name)
     texts = [cell] if isinstance(cell, str) else [] if cell is None else cell
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
@@ -82,10 +82,11 @@ def _texts(value: dict[str, Any], name: str) -> list[str]:
     return texts
 
 
-def _choose(what: str, chosen: str | None, usual: tuple[str, ...], present: list[str]) -> str:
-    wanted = usual if chosen is None else (chosen,)
-    for name in wanted:
+def _choose(role: str, name_given: str | None, defaults: tuple[str, ...], present: list[str]) -> str:
+    candidates = defaults if name_given is None else (name_given,)
+    for name in candidates:
         if name in present:
             return name
-    found = ", ".join(repr(name[:40]) for name in present[:12]) or "none"
-    raise BadInput(f"no column for the {what}; expected {' or '.join(map(repr, wanted))}, found {found}: name it with `{what}`")
+    columns = ", ".join(repr(name[:40]) for name in present[:12]) or "none"
+    expected = " or ".join(map(repr, candidates))
+    raise BadInput(f"no column for the {role}; expected {expected}, found {columns}: name it with `{role}`")

@@ -1,4 +1,4 @@
-"""`Examples`: training examples over numbered passages. All texts are held once, the examples are whole numbers."""
+"""`Examples`: training examples as index arrays over numbered passages; every text is stored once."""
 
 from dataclasses import dataclass, replace
 from hashlib import blake2b
@@ -7,36 +7,37 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trilens.errors import BadInput
+from trilens.kernels.array_types import Float32s, Int16s, Int32s, Int64s
 from trilens.text.document import Document
-from trilens.train.data.passages import Passages, PassagesMaker
-from trilens.train.data.texts import Texts
-from trilens.train.lists import Lists
-
-Ints = NDArray[np.int64]
+from trilens.train.data.packed_texts import PackedTexts
+from trilens.train.data.passages import Passages, PassagesBuilder
+from trilens.train.ragged_lists import RaggedLists
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Columns:
-    """One entry per example. `teacher` lists are empty where the data has no scores; `source` numbers what it was read from."""
+    """One entry per example. `teacher` lists are empty where the data has no scores; `sources` are numbers of data sources."""
 
-    queries: NDArray[np.int32]
-    query_ids: NDArray[np.int32]
-    sources: NDArray[np.int16]
-    positives: Lists
-    negatives: Lists
-    answers: Lists
-    teacher: Lists
+    queries: Int32s
+    query_ids: Int32s
+    sources: Int16s
+    positives: RaggedLists
+    negatives: RaggedLists
+    answers: RaggedLists
+    teacher: RaggedLists
 
     def take(self, rows: NDArray[np.integer]) -> "Columns":
-        """The examples at `rows`, in that order."""
+        """The selected examples, in the order of `rows`."""
         lists = (self.positives, self.negatives, self.answers, self.teacher)
         return Columns(self.queries[rows], self.query_ids[rows], self.sources[rows], *(column.take(rows) for column in lists))
 
 
 class Examples:
-    """What training draws from. Examples and passages are named by number."""
+    """Training examples; examples and passages are identified by number."""
 
-    def __init__(self, passages: Passages, queries: Texts, query_ids: Texts, answers: Texts, columns: Columns) -> None:
+    def __init__(
+        self, passages: Passages, queries: PackedTexts, query_ids: PackedTexts, answers: PackedTexts, columns: Columns
+    ) -> None:
         self.passages = passages
         self._queries = queries
         self._query_ids = query_ids
@@ -48,52 +49,52 @@ class Examples:
 
     @property
     def passage_count(self) -> int:
-        """How many passages there are, whether an example names them or not."""
+        """Number of passages, including those that no example refers to."""
         return len(self.passages)
 
     def query(self, example: int) -> str:
-        """The text of the query."""
+        """The query text."""
         return self._queries[int(self.columns.queries[example])]
 
     def query_id(self, example: int) -> str:
-        """The id of the query in its file, "" if it has none."""
+        """The query id in the source file, "" if it has none."""
         return self._query_ids[int(self.columns.query_ids[example])]
 
-    def positives(self, example: int) -> Ints:
-        """Numbers of the passages that answer the query; at least one."""
+    def positives(self, example: int) -> Int64s:
+        """Numbers of the relevant passages; at least one."""
         return self.columns.positives[example].astype(np.int64)
 
-    def negatives(self, example: int) -> Ints:
-        """Numbers of the hard negatives that the data gives; may be none."""
+    def negatives(self, example: int) -> Int64s:
+        """Numbers of the hard negatives in the data; possibly none."""
         return self.columns.negatives[example].astype(np.int64)
 
-    def teacher(self, example: int) -> NDArray[np.float32] | None:
-        """Scores of the positives, then of the given negatives; None if the data has none."""
+    def teacher(self, example: int) -> Float32s | None:
+        """Teacher scores of the positives, then of the negatives; None if the data has none."""
         scores = self.columns.teacher[example]
         return scores if len(scores) else None
 
     def answers(self, example: int) -> list[str]:
-        """Answer strings; may be none."""
+        """Answer strings; possibly none."""
         return [self._answers[number] for number in self.columns.answers[example].tolist()]
 
     def passage(self, number: int) -> str:
-        """Title and text as lenses see them."""
+        """Title and text joined as for indexing."""
         return self.passages.texts[number]
 
     def passage_id(self, number: int) -> str:
-        """The passage's own id, which no other has."""
+        """The unique id of the passage."""
         return self.passages.ids[number]
 
     def document(self, number: int) -> Document:
-        """A passage with its title apart."""
+        """A passage with title and text separated."""
         return self.passages.document(number)
 
-    def twins(self, example: int) -> Ints:
-        """What the passages of the positives are in `passages.same`: no passage with one of these numbers is a negative."""
+    def twins(self, example: int) -> Int64s:
+        """Values of `passages.same` of the positives: a passage with one of them is a copy of a positive, not a negative."""
         return np.unique(self.passages.same[self.columns.positives[example]]).astype(np.int64)
 
-    def groups(self) -> Lists:
-        """For each example a key per query text and per text of a positive; two that share a key must not meet in a batch."""
+    def groups(self) -> RaggedLists:
+        """Keys of each example: its query text and its positive texts. Examples that share a key must not share a batch."""
         positives = self.columns.positives
         keys = np.empty(len(self) + len(positives.values), np.int64)
         offsets = positives.offsets + np.arange(len(positives.offsets))
@@ -101,37 +102,37 @@ class Examples:
         is_query[offsets[:-1]] = True
         keys[is_query] = self.columns.queries
         keys[~is_query] = len(self._queries) + self.passages.same[positives.values].astype(np.int64)
-        return Lists(offsets, keys)
+        return RaggedLists(offsets, keys)
 
     def take(self, rows: NDArray[np.integer]) -> "Examples":
-        """The examples at `rows`, over the same passages."""
+        """The selected examples, over the same passages."""
         return Examples(self.passages, self._queries, self._query_ids, self._answers, self.columns.take(rows))
 
     def narrowed(self) -> "Examples":
-        """The same examples over those passages alone that they name."""
+        """The same examples, restricted to the passages they refer to."""
         columns = self.columns
-        named = np.unique(np.concatenate([columns.positives.values, columns.negatives.values]))
-        maker = PassagesMaker()
-        for number in named.tolist():
+        used = np.unique(np.concatenate([columns.positives.values, columns.negatives.values]))
+        builder = PassagesBuilder()
+        for number in used.tolist():
             document = self.document(number)
-            maker.add(document.doc_id, document.title, document.text)
+            builder.add(document.doc_id, document.title, document.text)
         positives, negatives = (
-            Lists(old.offsets, np.searchsorted(named, old.values).astype(np.int32))
+            RaggedLists(old.offsets, np.searchsorted(used, old.values).astype(np.int32))
             for old in (columns.positives, columns.negatives)
         )
-        kept = replace(columns, positives=positives, negatives=negatives)
-        return Examples(maker.passages(), self._queries, self._query_ids, self._answers, kept)
+        renumbered = replace(columns, positives=positives, negatives=negatives)
+        return Examples(builder.passages(), self._queries, self._query_ids, self._answers, renumbered)
 
     def hold_out(self, count: int, seed: int, apart: bool = True) -> tuple["Examples", "Examples"]:
-        """The rest, and `count` examples drawn at random whose queries the rest does not have.
+        """Split into a rest and `count` random examples whose queries do not occur in the rest.
 
-        `apart`: nor does the rest have their positives, so examples that ask other things of the same passages leave it too.
+        With `apart`, their positives do not occur in the rest either: examples that share a positive are dropped from it.
         """
-        rest, held = split(self, count, seed, apart)
-        return self.take(rest), self.take(held)
+        rest, held_out = split(self, count, seed, apart)
+        return self.take(rest), self.take(held_out)
 
     def fingerprint(self) -> str:
-        """Tells these examples from others: queries, positives, answers and the number of passages."""
+        """Digest of queries, positives, answers and the number of passages."""
         digest = blake2b(str(len(self.passages)).encode(), digest_size=16)
         for example in range(len(self)):
             names = [self.passage_id(number) for number in self.positives(example).tolist()]
@@ -139,22 +140,22 @@ class Examples:
         return digest.hexdigest()
 
 
-def split(examples: Examples, count: int, seed: int, apart: bool) -> tuple[Ints, Ints]:
-    """Which examples stay, and which are held out, both ascending."""
+def split(examples: Examples, count: int, seed: int, apart: bool) -> tuple[Int64s, Int64s]:
+    """The numbers of the remaining and of the held-out examples, both ascending."""
     if not 0 < count < len(examples):
-        raise BadInput(f"{count} examples are to be held out of {len(examples)}; expected at least 1, and some that remain")
+        raise BadInput(f"{count} examples are to be held out of {len(examples)}; expected at least 1, and some to remain")
     order = np.random.default_rng(seed).permutation(len(examples))
     _, first = np.unique(examples.columns.queries[order], return_index=True)
-    held = np.sort(order[np.sort(first)[:count]])  # a query that comes twice would count twice
+    held_out = np.sort(order[np.sort(first)[:count]])  # distinct queries, so that none counts twice
     groups = examples.groups()
     if not apart:
-        groups = Lists(np.arange(len(examples) + 1), groups.values[groups.offsets[:-1]])
-    keys = groups.take(held).values
+        groups = RaggedLists(np.arange(len(examples) + 1), groups.values[groups.offsets[:-1]])
+    keys = groups.take(held_out).values
     shared = np.logical_or.reduceat(np.isin(groups.values, keys), groups.offsets[:-1])
     rest = np.flatnonzero(~shared)
-    if len(held) < count or not len(rest):
+    if len(held_out) < count or not len(rest):
         raise BadInput(
-            f"{count} examples cannot be held out of {len(examples)}: {len(held)} have different queries, and then "
-            f"{len(rest)} remain for training; expected some: hold out fewer, or let them share passages"
+            f"{count} examples cannot be held out of {len(examples)}: {len(held_out)} have distinct queries, and "
+            f"{len(rest)} would remain for training; hold out fewer, or let held-out and training examples share passages"
         )
-    return rest, held
+    return rest, held_out

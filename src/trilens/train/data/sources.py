@@ -1,4 +1,4 @@
-"""Where training examples come from, as a recipe writes it: a format, a path, and what that format can be told."""
+"""Data sources of a recipe: a format, a path and the options of the format; `read_examples` reads and mixes them."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -6,21 +6,21 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from trilens.errors import BadInput
+from trilens.errors import BadInput, first_error
 from trilens.text.beir import Beir
 from trilens.text.files import shown
+from trilens.train.data.beir import read_beir
 from trilens.train.data.builder import Corpus, ExamplesBuilder
 from trilens.train.data.columns import ColumnNames, read_columns
 from trilens.train.data.corpus import read_corpus, read_queries
 from trilens.train.data.dpr import Negatives, read_dpr
-from trilens.train.data.example import Items
-from trilens.train.data.judged import read_judged
 from trilens.train.data.mixture import Mixture
+from trilens.train.data.raw_example import Items
 from trilens.train.data.triples import read_triples
 
 
 class _Source(BaseModel):
-    """What all sources have. `weight`: how often its examples come per epoch. `skip_bad`: count them, and go on."""
+    """Options of all sources. `weight`: how often its examples occur per epoch. `skip_bad`: count bad examples and continue."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -30,7 +30,7 @@ class _Source(BaseModel):
 
 
 class Triples(_Source):
-    """Lines of query id, positive id and negative ids, with files that say what the ids stand for."""
+    """Lines of query id, positive id and negative ids, with a query file and a corpus file."""
 
     format: Literal["triples"]
     queries: Path
@@ -38,7 +38,7 @@ class Triples(_Source):
 
 
 class Dpr(_Source):
-    """DPR's JSON or JSONL; also rows of question and passage. `corpus` is needed where contexts are ids."""
+    """DPR's JSON or JSONL, also mined files. `corpus` is required if contexts are ids."""
 
     format: Literal["dpr"]
     corpus: Path | None = None
@@ -54,17 +54,17 @@ class BeirFolder(_Source):
 
 
 class Table(_Source):
-    """A dataset of sentence-transformers: JSONL, CSV, TSV or Parquet with a column for each part of an example."""
+    """A sentence-transformers dataset: JSONL, CSV, TSV or Parquet with a column for each part of an example."""
 
     format: Literal["columns"]
     query: str | None = None
     positive: str | None = None
     negatives: tuple[str, ...] | None = None
-    scores: str | None = None  # the column with a list of teacher scores: of the positives, then of the negatives
+    scores: str | None = None  # column with a list of teacher scores: of the positives, then of the negatives
 
 
 class Pairs(_Source):
-    """Unlabelled pairs: a field of each record is the query of another."""
+    """Unlabelled pairs: one field of each record is the query, another the positive passage."""
 
     format: Literal["pairs"]
     query: str = "title"
@@ -79,21 +79,18 @@ _ADAPTER: TypeAdapter[AnySource] = TypeAdapter(Source)
 
 
 def parse_source(options: Mapping[str, Any]) -> AnySource:
-    """A source from what a recipe or the command line says; what is wrong is said in one line."""
+    """Validate the options of a source; errors are reported in one line."""
     try:
         return _ADAPTER.validate_python(dict(options))
     except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(str(part) for part in first["loc"]) or "format"
-        raise BadInput(
-            f"data source {str(options.get('path', ''))!r}, {place}: {first['msg']}; formats are {', '.join(FORMATS)}"
-        ) from error
+        path = str(options.get("path", ""))
+        raise BadInput(f"data source {path!r}: {first_error(error)}; formats are {', '.join(FORMATS)}") from error
 
 
 def read_examples(sources: Sequence[AnySource], seed: int = 0) -> Mixture:
-    """All examples of the sources, mixed by their weights."""
+    """Read the examples of all sources and mix them by weight."""
     if not sources:
-        raise BadInput("there are no data sources; expected at least one with a format and a path")
+        raise BadInput("there are no data sources; expected at least one, with a format and a path")
     builder = ExamplesBuilder()
     for source in sources:
         if not source.path.exists():
@@ -105,7 +102,7 @@ def read_examples(sources: Sequence[AnySource], seed: int = 0) -> Mixture:
 
 
 def corpus_path(source: AnySource) -> Path | None:
-    """The file that the ids of a source point into."""
+    """The corpus file that the ids of a source refer to, None if it has none."""
     if isinstance(source, BeirFolder):
         return Beir(source.path).corpus_path
     return source.corpus if isinstance(source, Triples | Dpr) else None
@@ -129,8 +126,8 @@ def _dpr(builder: ExamplesBuilder, source: Dpr) -> tuple[Corpus | None, Items]:
 
 def _beir(builder: ExamplesBuilder, source: BeirFolder) -> tuple[Corpus | None, Items]:
     dataset = Beir(source.path)
-    items = read_judged(dataset, source.split, source.judged_negatives)
-    dataset.queries(source.split)  # before the corpus is read: a wrong split is said at once
+    items = read_beir(dataset, source.split, source.judged_negatives)
+    dataset.queries(source.split)  # fails on a wrong split before the corpus is read
     return _corpus(builder, dataset.corpus_path), items
 
 

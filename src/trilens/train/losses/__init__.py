@@ -1,1 +1,1 @@
-"""Training objectives: functions of representations and masks, the same in one process and in several."""
+"""Losses: functions of head outputs and masks that give the same value in one process and in several."""

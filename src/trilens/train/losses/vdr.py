@@ -1,4 +1,4 @@
-"""VDR: weights over the vocabulary, contrasted with each other and with plain bags of tokens."""
+"""VDR: contrastive losses over vocabulary weights and bags of tokens."""
 
 import torch
 from torch import Tensor
@@ -8,7 +8,7 @@ from trilens.errors import BadInput
 from trilens.train.gather import Gather, alone
 from trilens.train.heads import top_or_own
 from trilens.train.losses.contrastive import contrast, in_columns
-from trilens.train.losses.rules import loss, require_batch, require_temperature
+from trilens.train.losses.validation import loss, require_batch, require_temperature
 
 
 @loss
@@ -27,14 +27,14 @@ def vdr(
     temperature: float = 1.0,
     gather: Gather = alone,
 ) -> Tensor:
-    """The mean of two terms, or of four if `semi_parametric` (SVDR, SiDR), each a contrast of inner products.
+    """The mean of two contrastive terms, or of four if `semi_parametric` (SVDR, SiDR), over inner products.
 
-    `queries` (queries, terms) and `docs` (queries, group, terms), positive first, are whole weights; the bags say which terms
-    the texts contain. Two terms: queries cut to their `top` and own terms against docs, and query bags against docs. Four: the
-    same with the sides swapped as well, so that either side can do without a model. Weights are not bounded, so the published
-    models have a `temperature` of 1; heads whose first scores lie far apart want a higher one.
+    `queries` (queries, terms) and `docs` (queries, group, terms), positive first, are weights of the whole vocabulary; bags
+    mark the terms that each text contains. Two terms: queries restricted to their `top` and own terms against docs, and query
+    bags against docs. Four terms: also with the sides swapped, so that either side can be encoded by tokenising alone. Weights
+    are unbounded; published models use a `temperature` of 1, heads with a wide range of initial scores need a higher one.
 
-    A `mask_weight` above 0 adds the contrastive mask to the terms with bags: see `push_down`.
+    A `mask_weight` above 0 adds the contrastive mask to the terms with bags: see `apply_contrastive_mask`.
     """
     require_temperature(temperature)
     require_batch(queries, docs)
@@ -50,31 +50,31 @@ def vdr(
         return contrast(left @ right.T / temperature, symmetric=symmetric, balanced=balanced)
 
     terms = [term(queries * top_or_own(queries, query_bags, top), docs)]
-    terms.append(term(*push_down(query_bags, docs, mask_weight, normalised_mask)))
+    terms.append(term(*apply_contrastive_mask(query_bags, docs, mask_weight, normalised_mask)))
     if semi_parametric:
         terms.append(term(queries, docs * top_or_own(docs, doc_bags, top)))
-        bags, weights = push_down(doc_bags, queries, mask_weight, normalised_mask)
+        bags, weights = apply_contrastive_mask(doc_bags, queries, mask_weight, normalised_mask)
         terms.append(term(weights, bags))
     return torch.stack(terms).mean()
 
 
-def push_down(bags: Tensor, weights: Tensor, mask_weight: float, normalised: bool) -> tuple[Tensor, Tensor]:
-    """Bags and the weights of the other side, under the contrastive mask: weights outside the lexicon cost something.
+def apply_contrastive_mask(bags: Tensor, weights: Tensor, mask_weight: float, normalised: bool) -> tuple[Tensor, Tensor]:
+    """Apply the contrastive mask to bags and the weights of the other side: it penalises weights of unused terms.
 
-    Every term that no bag contains is owned by one bag. A bag gets `mask_weight` on the terms that it owns (on their vector
-    of length 1, if `normalised`), and the weights that belong to the bag, in the same row, lose these terms. So the terms
-    count for the texts that do not belong, and training lowers them.
+    Every term that no bag contains is assigned to one bag. A bag gets `mask_weight` on its assigned terms (on their unit
+    vector, if `normalised`), and the weights of its positive, in the same row, are zeroed on these terms. The terms then only
+    raise the scores of negatives, so training lowers their weights.
     """
     if mask_weight == 0:
         return bags, weights
-    owned = owned_terms(bags).to(bags.dtype)
+    assigned = assigned_terms(bags).to(bags.dtype)
     pairs = min(len(bags), len(weights))
-    left = torch.cat([1 - owned[:pairs], owned.new_ones(len(weights) - pairs, owned.shape[1])])
-    return bags + mask_weight * (normalize(owned) if normalised else owned), weights * left
+    keep = torch.cat([1 - assigned[:pairs], assigned.new_ones(len(weights) - pairs, assigned.shape[1])])
+    return bags + mask_weight * (normalize(assigned) if normalised else assigned), weights * keep
 
 
-def owned_terms(bags: Tensor) -> Tensor:
-    """Which terms each bag owns: term j falls to row j mod rows, unless some bag contains it; bool (bags, terms)."""
+def assigned_terms(bags: Tensor) -> Tensor:
+    """Terms assigned to each bag, bool (bags, terms): term j goes to bag j mod bags, unless any bag contains it."""
     rows, terms = bags.shape
     owners = torch.arange(terms, device=bags.device) % rows
     return (owners == torch.arange(rows, device=bags.device)[:, None]) & ~bags.bool().any(0)

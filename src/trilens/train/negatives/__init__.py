@@ -1,1 +1,1 @@
-"""Hard negatives: mined into a file beforehand, drawn from a table that is refreshed, or found while training."""
+"""Hard negatives: mining to a file, tables refreshed during training, and token-bag search."""

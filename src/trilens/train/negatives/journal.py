@@ -1,4 +1,4 @@
-"""A long file of lines that survives a kill: what counts of it is said in a small file that is replaced as a whole."""
+"""`Journal`: a file of lines written incrementally, so that an interrupted job can resume after the last complete write."""
 
 import json
 import os
@@ -13,9 +13,9 @@ from trilens.text.files import shown
 
 
 class Journal:
-    """Lines go to `FILE.partial`; `FILE.partial.json` says how many bytes of it are good, and what they were made from.
+    """Appends lines to `FILE.partial`; `FILE.partial.json`, replaced atomically, records the valid bytes and the job identity.
 
-    At the end the file gets its name. The same work started again goes on behind the last good line; other work is refused.
+    `finish` renames the file to its final name. The same job resumes after the last valid line; a different job is an error.
     """
 
     def __init__(self, path: Path, identity: Mapping[str, Any]) -> None:
@@ -26,7 +26,7 @@ class Journal:
         self._partial = path.with_name(f"{path.name}.partial")
         self._state = path.with_name(f"{path.name}.partial.json")
         if path.exists():
-            raise BadInput(f"{shown(path)} exists already; expected a file to be made: remove it, or choose another name")
+            raise BadInput(f"{shown(path)} exists already; expected a path for a new file: remove it, or choose another name")
         with self._clear_errors():
             path.parent.mkdir(parents=True, exist_ok=True)
             size = self._resume() if self._state.exists() else 0
@@ -35,7 +35,7 @@ class Journal:
             self._file.seek(size)
 
     def append(self, lines: Sequence[str], counts: Mapping[str, int]) -> None:
-        """Add lines, and to the counts; once this returns, they are kept."""
+        """Append lines and add to the counts; both are durable when this returns."""
         self.done += len(lines)
         for name, count in counts.items():
             self.counts[name] = self.counts.get(name, 0) + count
@@ -50,14 +50,14 @@ class Journal:
             fresh.replace(self._state)
 
     def finish(self) -> None:
-        """Give the file its name."""
+        """Rename the file to its final name."""
         self._file.close()
         self._partial.rename(self.path)
         force(self.path.parent)
         self._state.unlink(missing_ok=True)
 
     def close(self) -> None:
-        """Leave what is there for the next time."""
+        """Close the file; the job can be resumed."""
         self._file.close()
 
     @contextmanager
@@ -66,7 +66,7 @@ class Journal:
             yield
         except OSError as error:
             raise BadInput(
-                f"{shown(self._partial)} cannot be written: {error.strerror}; check the folder and its disk, then go on"
+                f"{shown(self._partial)} cannot be written: {error.strerror}; check the folder and its disk, then resume"
             ) from error
 
     def _resume(self) -> int:
@@ -78,13 +78,13 @@ class Journal:
         if identity != json.loads(json.dumps(self._identity)):
             changed = sorted(name for name in {*identity, *self._identity} if identity.get(name) != self._identity.get(name))
             raise BadInput(
-                f"{shown(self._partial)} was begun with other settings ({', '.join(changed)}); give the same ones to go on, "
-                f"or remove it and {shown(self._state)} to start again"
+                f"{shown(self._partial)} was started with other settings ({', '.join(changed)}); give the same settings to "
+                f"resume, or remove it and {shown(self._state)} to start again"
             )
-        held = self._partial.stat().st_size if self._partial.exists() else 0
-        if held < size:
+        actual = self._partial.stat().st_size if self._partial.exists() else 0
+        if actual < size:
             raise BadInput(
-                f"{shown(self._partial)} has {held} bytes; expected {size} or more: it is damaged, "
+                f"{shown(self._partial)} has {actual} bytes; expected at least {size}: it is damaged, "
                 f"remove it and {shown(self._state)} to start again"
             )
         self.done, self.counts = done, counts

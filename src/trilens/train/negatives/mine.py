@@ -1,4 +1,4 @@
-"""Mining: passages that a lens ranks high for a query and that do not answer it, written into a file of examples."""
+"""Mining of hard negatives: highly ranked passages that do not answer the query, written to a file of training examples."""
 
 import json
 from collections import Counter
@@ -11,37 +11,37 @@ from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from trilens.collection import Collection
-from trilens.errors import BadInput
+from trilens.errors import BadInput, first_error
+from trilens.kernels.array_types import Float32s
 from trilens.search.hits import Hit
 from trilens.text.answers import AnswerKind, AnswerMatcher
 from trilens.text.document import Document
 from trilens.text.passages import passage_text
 from trilens.train.data.examples import Examples
 from trilens.train.negatives.journal import Journal
-from trilens.train.negatives.near import overlap
-from trilens.train.negatives.rules import ScoreRules
+from trilens.train.negatives.near_duplicates import overlap
+from trilens.train.negatives.score_rules import ScoreRules
 from trilens.train.negatives.scorers import Scorer
 
-CHUNK = 64  # examples between two writes: what a kill can cost
+CHUNK = 64  # examples per write: an interrupted run loses at most this many
 
 Progress = Callable[[float], None]
-"""Called with how many examples, or documents, were finished since the last call."""
+"""Called with the number of examples or documents finished since the last call."""
 
 
 class MiningConfig(BaseModel):
-    """What is mined.
+    """Mining parameters.
 
-    lens       of the collection that is searched
-    first, last  the ranks that are looked at; the very first ones are the likeliest to be answers that nobody marked
-    negatives  how many are wanted per example
-    sampling   the best of those ranks, or any of them
-    answers    drop passages that hold an answer string, or match one as a regular expression
-    near       drop passages of which a positive shares this share of runs of three words; None keeps them
-    rules      on the scores of a scorer
+    lens       lens of the collection to search
+    first, last  range of ranks; the top ranks are the most likely to be unlabelled positives
+    negatives  negatives per example
+    sampling   take the best of those ranks, or random ones
+    answers    drop passages that contain an answer string, or match it as a regular expression
+    near       drop passages that share at least this fraction of word trigrams with a positive; None keeps them
+    rules      bounds on the scores of a scorer
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -59,23 +59,21 @@ class MiningConfig(BaseModel):
     @model_validator(mode="after")
     def _ranks_ascend(self) -> "MiningConfig":
         if self.last < self.first:
-            raise ValueError(f"ranks are {self.first} to {self.last}; expected the first before the last")
+            raise ValueError(f"ranks are {self.first} to {self.last}; expected first <= last")
         return self
 
     @staticmethod
     def of(**options: Any) -> "MiningConfig":
-        """A checked config; what is wrong is said in one line."""
+        """Validate the options; errors are reported in one line."""
         try:
             return MiningConfig(**options)
         except ValidationError as error:
-            first = error.errors()[0]
-            place = ".".join(str(part) for part in first["loc"])
-            raise BadInput(f"mining option {place}: {first['msg'].removeprefix('Value error, ')}".replace(" :", ":")) from error
+            raise BadInput(first_error(error, known=MiningConfig.model_fields)) from error
 
 
 @dataclass(frozen=True, slots=True)
 class MiningReport:
-    """`short` examples have fewer negatives than wanted; `dropped` counts candidates by why they are none."""
+    """Result counts: `short` examples have fewer negatives than requested; `dropped` counts rejected candidates by reason."""
 
     examples: int
     negatives: int
@@ -85,15 +83,15 @@ class MiningReport:
 
 @dataclass
 class _Search:
-    """One example while its negatives are chosen."""
+    """Search state of one example: its candidates and the negatives selected so far."""
 
     example: int
     query: str
     positives: list[Document]
     candidates: Iterator[Hit]
-    chosen: list[Hit] = field(default_factory=list)
+    selected: list[Hit] = field(default_factory=list)
     scores: list[float] = field(default_factory=list)
-    positive_scores: NDArray[np.float32] | None = None
+    positive_scores: Float32s | None = None
     exhausted: bool = False
 
 
@@ -107,13 +105,13 @@ def mine(
     texts: bool = True,
     progress: Progress = lambda count: None,
 ) -> MiningReport:
-    """Write every example with negatives from the collection, as JSONL in DPR's format; after a kill, the same call goes on.
+    """Write every example with mined negatives as JSONL in DPR's format; an interrupted run is resumed by the same call.
 
-    With a scorer, its scores are kept as `teacher_scores`. Without `texts` passages are named by their ids alone, to be read
-    beside the corpus.
+    The scores of `scorer` are stored as `teacher_scores`. Without `texts`, passages are stored by id only, to be read with
+    the corpus.
     """
     if config.rules and scorer is None:
-        raise BadInput("rules on scores are given, but nothing that scores; choose a cross-encoder or an encoder as scorer")
+        raise BadInput("score rules are given without a scorer; choose a cross-encoder or an encoder as scorer")
     if config.lens not in collection.lenses:
         raise BadInput(f"the collection has no lens {config.lens!r}; expected one of {', '.join(collection.lenses)}")
     identity = {
@@ -146,7 +144,7 @@ def corpus_collection(
     threads: int | None = None,
     progress: Progress = lambda count: None,
 ) -> Iterator[Collection]:
-    """The passages of the examples as a collection with one lens, in a temporary folder that is removed afterwards."""
+    """The passages of the examples as a collection with one lens, in a temporary folder."""
     options: dict[str, Any] = {"lenses": [lens]} | ({"model": model} if model else {})
     with TemporaryDirectory(prefix="trilens-mining-") as folder:
         collection = Collection.create(Path(folder) / "corpus.trilens", threads=threads, **options)
@@ -156,7 +154,7 @@ def corpus_collection(
 
 
 class _Miner:
-    """Turns examples into lines."""
+    """Mines the negatives of chunks of examples."""
 
     def __init__(
         self, examples: Examples, collection: Collection, config: MiningConfig, scorer: Scorer | None, texts: bool
@@ -169,18 +167,18 @@ class _Miner:
         self._counts: Counter[str] = Counter()
 
     def lines(self, chunk: Sequence[int]) -> tuple[list[str], dict[str, int]]:
-        """One line per example, and what there is to count."""
+        """One JSON line per example, and the counts."""
         self._counts = Counter()
         queries = [self._examples.query(example) for example in chunk]
-        found = self._collection.search(queries, self._config.last, lenses=[self._config.lens])
-        searches = [self._search(example, hits) for example, hits in zip(chunk, found, strict=True)]
+        results = self._collection.search(queries, self._config.last, lenses=[self._config.lens])
+        searches = [self._search(example, hits) for example, hits in zip(chunk, results, strict=True)]
         if self._scorer is None:
             for search in searches:
-                search.chosen = list(islice(search.candidates, self._config.negatives))
+                search.selected = list(islice(search.candidates, self._config.negatives))
         else:
             self._choose_by_score(searches, self._scorer)
-        self._counts["negatives"] += sum(len(search.chosen) for search in searches)
-        self._counts["short"] += sum(len(search.chosen) < self._config.negatives for search in searches)
+        self._counts["negatives"] += sum(len(search.selected) for search in searches)
+        self._counts["short"] += sum(len(search.selected) < self._config.negatives for search in searches)
         return [self._line(search) for search in searches], dict(self._counts)
 
     def _search(self, example: int, hits: list[Hit]) -> _Search:
@@ -188,23 +186,23 @@ class _Miner:
         ranked = hits[self._config.first - 1 :]
         if self._config.sampling == "random":
             order = np.random.default_rng([self._config.seed, example]).permutation(len(ranked))
-            ranked = [ranked[at] for at in order]
+            ranked = [ranked[index] for index in order]
         query = self._examples.query(example)
         return _Search(example, query, positives, self._candidates(example, query, positives, ranked))
 
     def _candidates(self, example: int, query: str, positives: list[Document], ranked: list[Hit]) -> Iterator[Hit]:
-        """Those that may be negatives, looked at one by one: most are never needed."""
+        """Yield the hits that may be negatives; lazily, because most are not needed."""
         kind = self._config.answers
         matcher = AnswerMatcher(self._examples.answers(example), kind) if kind else AnswerMatcher([])
-        known = {document.doc_id for document in positives}
-        texts = [whole(document) for document in positives]
+        positive_ids = {document.doc_id for document in positives}
+        positive_texts = [full_text(document) for document in positives]
         for hit in ranked:
-            text = whole(hit.document)
-            if hit.doc_id in known or text in texts:
+            text = full_text(hit.document)
+            if hit.doc_id in positive_ids or text in positive_texts:
                 self._counts["dropped positive"] += 1
             elif matcher and matcher.matches(text):
                 self._counts["dropped answer"] += 1
-            elif self._is_near(text, texts, query):
+            elif self._is_near(text, positive_texts, query):
                 self._counts["dropped near"] += 1
             else:
                 yield hit
@@ -216,33 +214,33 @@ class _Miner:
         return near is not None and any(overlap(text, positive) >= near for positive in positives)
 
     def _choose_by_score(self, searches: list[_Search], scorer: Scorer) -> None:
-        """Score as many candidates as are wanting, drop those that the rules do not allow, and look at the next."""
+        """Score as many candidates as are missing, drop those that violate the rules, and repeat with the next ones."""
         scored = scorer.score(
-            [search.query for search in searches], [[whole(d) for d in search.positives] for search in searches]
+            [search.query for search in searches], [[full_text(d) for d in search.positives] for search in searches]
         )
         for search, scores in zip(searches, scored, strict=True):
             search.positive_scores = scores
-        while waiting := [search for search in searches if self._wanting(search) and not search.exhausted]:
-            drawn = [list(islice(search.candidates, self._wanting(search))) for search in waiting]
-            passages = [[whole(hit.document) for hit in hits] for hits in drawn]
+        while waiting := [search for search in searches if self._missing(search) and not search.exhausted]:
+            drawn = [list(islice(search.candidates, self._missing(search))) for search in waiting]
+            passages = [[full_text(hit.document) for hit in hits] for hits in drawn]
             scored = scorer.score([search.query for search in waiting], passages)
             for search, hits, scores in zip(waiting, drawn, scored, strict=True):
                 search.exhausted = not hits
                 self._keep_allowed(search, hits, scores)
 
-    def _keep_allowed(self, search: _Search, hits: list[Hit], scores: NDArray[np.float32]) -> None:
+    def _keep_allowed(self, search: _Search, hits: list[Hit], scores: Float32s) -> None:
         assert search.positive_scores is not None
         for hit, score, allowed in zip(
             hits, scores.tolist(), self._config.rules.allows(scores, search.positive_scores).tolist(), strict=True
         ):
             if allowed and np.isfinite(score):
-                search.chosen.append(hit)
+                search.selected.append(hit)
                 search.scores.append(score)
             else:
                 self._counts["dropped score"] += 1
 
-    def _wanting(self, search: _Search) -> int:
-        return self._config.negatives - len(search.chosen)
+    def _missing(self, search: _Search) -> int:
+        return self._config.negatives - len(search.selected)
 
     def _line(self, search: _Search) -> str:
         line: dict[str, Any] = {"id": name} if (name := self._examples.query_id(search.example)) else {}
@@ -252,7 +250,7 @@ class _Miner:
             "positive_ctxs": [self._context(document) for document in search.positives],
             "negative_ctxs": [],
             "hard_negative_ctxs": [
-                {**self._context(hit.document), "score": round(hit.score, 6), "rank": hit.rank} for hit in search.chosen
+                {**self._context(hit.document), "score": round(hit.score, 6), "rank": hit.rank} for hit in search.selected
             ],
         }
         if search.positive_scores is not None:
@@ -260,12 +258,12 @@ class _Miner:
         return json.dumps(line, ensure_ascii=False)
 
     def _context(self, document: Document) -> dict[str, Any]:
-        """By id alone only if the corpus of the examples has it: a collection may hold more."""
+        """A passage by id alone if the corpus of the examples contains it; the collection may hold other documents."""
         if not self._texts and self._examples.passages.number(document.doc_id) is not None:
             return {"passage_id": document.doc_id}
         return {"passage_id": document.doc_id, "title": document.title, "text": document.text}
 
 
-def whole(document: Document) -> str:
-    """Title and text as lenses see them."""
+def full_text(document: Document) -> str:
+    """Title and text joined as for indexing."""
     return passage_text(document, 0, len(document.text))

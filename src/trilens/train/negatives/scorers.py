@@ -1,32 +1,30 @@
-"""`Scorer`: how well passages answer a query, to sort out false negatives and to teach by."""
+"""`Scorer`: relevance scores of passages for queries, used to drop false negatives and as teacher scores."""
 
 from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trilens.encode.encoder import Encoder
 from trilens.encode.folder import Head
 from trilens.errors import BadInput
-from trilens.search.late import EXACT
-
-Floats = NDArray[np.float32]
+from trilens.index.exact import EXACT_BY_HEAD
+from trilens.kernels.array_types import Float32s
 
 
 class Scorer(Protocol):
-    """Anything that compares a query with passages; higher is better."""
+    """Scores passages for a query; higher is better."""
 
     @property
     def name(self) -> str:
-        """Tells its scores from those of others."""
+        """Identifies the scorer: scores under different names are not comparable."""
 
-    def score(self, queries: Sequence[str], passages: Sequence[Sequence[str]]) -> list[Floats]:
-        """For each query the scores of its own passages, in order."""
+    def score(self, queries: Sequence[str], passages: Sequence[Sequence[str]]) -> list[Float32s]:
+        """The scores of each query's own passages, in order."""
 
 
 class EncoderScorer:
-    """The score of a search through one head of an encoder, for pairs that something else chose."""
+    """Scores pairs by one head of an encoder, as a search would."""
 
     def __init__(self, encoder: Encoder, head: Head = "dense") -> None:
         self._encoder = encoder
@@ -34,29 +32,29 @@ class EncoderScorer:
 
     @property
     def name(self) -> str:
-        """The model and the head."""
+        """Model fingerprint and head."""
         return f"{self._encoder.fingerprint}:{self._head}"
 
-    def score(self, queries: Sequence[str], passages: Sequence[Sequence[str]]) -> list[Floats]:
-        """See `Scorer`. A passage that several queries ask for is encoded once."""
-        places = {text: at for at, text in enumerate(dict.fromkeys(text for some in passages for text in some))}
+    def score(self, queries: Sequence[str], passages: Sequence[Sequence[str]]) -> list[Float32s]:
+        """See `Scorer`. A passage that belongs to several queries is encoded once."""
+        places = {text: place for place, text in enumerate(dict.fromkeys(text for texts in passages for text in texts))}
         if not places:
             return [np.empty(0, np.float32) for _ in queries]
-        asked = self._require(self._encoder.encode_queries(list(queries)))
-        docs = self._require(self._encoder.encode_docs(list(places)))
-        found = []
-        for query, some in enumerate(passages):
-            rows = np.array([places[text] for text in some], np.int64)
+        query_vectors = self._require(self._encoder.encode_queries(list(queries)))
+        doc_vectors = self._require(self._encoder.encode_docs(list(places)))
+        all_scores = []
+        for query, texts in enumerate(passages):
+            rows = np.array([places[text] for text in texts], np.int64)
             scores = np.full(len(rows), -np.inf, np.float32)
             if len(rows):
-                top = EXACT[self._head](asked.take(np.array([query])), docs.take(rows), len(rows))
-                known = top.rows[0] >= 0
-                scores[top.rows[0][known]] = top.scores[0][known]
-            found.append(scores)
-        return found
+                top = EXACT_BY_HEAD[self._head](query_vectors.take(np.array([query])), doc_vectors.take(rows), len(rows))
+                scored = top.rows[0] >= 0
+                scores[top.rows[0][scored]] = top.scores[0][scored]
+            all_scores.append(scores)
+        return all_scores
 
     def _require(self, encoded: Any) -> Any:
         representation = getattr(encoded, self._head)
         if representation is None:
-            raise BadInput(f"the scorer's model has no {self._head} head; choose another head, or another model")
+            raise BadInput(f"the scorer's model has no {self._head} head; choose another head or another model")
         return representation

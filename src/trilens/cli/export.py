@@ -1,0 +1,164 @@
+"""The command `export`."""
+
+import json as jsonlib
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from trilens.cli.options import Json
+from trilens.cli.progress import progress_bar
+from trilens.cli.render import out, print_json
+from trilens.errors import BadInput
+
+if TYPE_CHECKING:
+    from trilens.export.folder import Exported
+
+INSTALL = "exporting needs more packages: run `pip install 'trilens[export]'`"
+PLAIN = "Plain encoders"
+HEADS = "Untrained heads of plain encoders"
+
+
+def export(
+    source: Annotated[
+        Path,
+        typer.Argument(
+            metavar="SOURCE", help="Model folder of transformers, sentence-transformers or `trilens train`.", show_default=False
+        ),
+    ],
+    target: Annotated[
+        Path,
+        typer.Argument(
+            metavar="TARGET", help="Model folder to write; its name becomes the name of the model.", show_default=False
+        ),
+    ],
+    precision: Annotated[
+        Literal["float32", "int8-weights", "int8"],
+        typer.Option(help="int8-weights: 8-bit weights, float computation; int8: 8-bit weights and computation."),
+    ] = "int8",
+    texts: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="JSONL file of texts, to calibrate int8 ranges and untrained heads.",
+            show_default="docstrings of the standard library",
+        ),
+    ] = None,
+    licence: Annotated[str | None, typer.Option(help="Licence of the weights, such as Apache-2.0.", show_default=False)] = None,
+    origin: Annotated[
+        str | None, typer.Option("--source", metavar="URL", help="Origin of the weights.", show_default=False)
+    ] = None,
+    multi_dims: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="N",
+            help="Add a multi head with N dimensions, from a PCA.",
+            show_default=False,
+            rich_help_panel=HEADS,
+        ),
+    ] = None,
+    multi: Annotated[
+        str | None,
+        typer.Option(
+            metavar="JSON",
+            help='Configuration of the multi head: {"skip_first": true, …}.',
+            show_default=False,
+            rich_help_panel=HEADS,
+        ),
+    ] = None,
+    vdr: Annotated[bool, typer.Option("--vdr", help="Add a sparse head.", rich_help_panel=HEADS)] = False,
+    vocabulary_shift: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            metavar="N",
+            help="First token id in the vocabulary of the sparse head.",
+            show_default=False,
+            rich_help_panel=HEADS,
+        ),
+    ] = None,
+    lexical: Annotated[bool, typer.Option("--lexical", help="Add a lexical head.", rich_help_panel=HEADS)] = False,
+    pooling: Annotated[
+        Literal["mean", "cls"] | None,
+        typer.Option(help="Pooling of the dense head.", show_default=False, rich_help_panel=PLAIN),
+    ] = None,
+    query_prefix: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="Prefix of queries.", show_default=False, rich_help_panel=PLAIN)
+    ] = None,
+    doc_prefix: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="Prefix of documents.", show_default=False, rich_help_panel=PLAIN)
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing model folder.")] = False,
+    check: Annotated[bool, typer.Option("--check/--no-check", help="Compare the outputs with the original in torch.")] = True,
+    json: Json = False,
+) -> None:
+    """Export a trained or published encoder to a model folder that runs without torch.
+
+    Supports BERT, RoBERTa, XLM-R, CamemBERT, DistilBERT, MPNet, T5 and mT5. A folder of `trilens train` contains its heads and
+    its input configuration; for plain encoders, prefixes, lengths and pooling default to those of the model family.
+
+    Examples:
+
+      trilens export runs/my-model my-model
+
+      trilens export downloads/gte-small gte-small --precision float32 --licence MIT
+
+      trilens export downloads/all-MiniLM-L6-v2 all-MiniLM-L6-v2 --multi-dims 128 --vdr --lexical --texts some.jsonl
+    """
+    try:
+        from trilens.export.describe import ExportOptions
+        from trilens.export.folder import export
+    except ImportError as error:
+        if (error.name or "").startswith("trilens"):
+            raise
+        raise BadInput(INSTALL) from error
+    fields = _fields(multi) | ({} if multi_dims is None else {"dim": multi_dims})
+    options = ExportOptions(
+        precision, fields, vdr, vocabulary_shift, lexical, pooling, query_prefix, doc_prefix, licence, origin
+    )
+    exported = export(source, target, options, texts, force, check, lambda what, total: progress_bar(what, total, "parts"))
+    if json:
+        print_json(_as_json(exported))
+        return
+    _print(exported, check)
+
+
+def _fields(multi: str | None) -> dict[str, Any]:
+    if multi is None:
+        return {}
+    try:
+        fields = jsonlib.loads(multi)
+    except ValueError as error:
+        raise BadInput(f'--multi is {multi!r}; expected a JSON object such as {{"skip_first": true}}') from error
+    if not isinstance(fields, dict) or "dim" in fields:
+        raise BadInput(f"--multi is {multi!r}; expected a JSON object without dim: use --multi-dims")
+    return fields
+
+
+def _as_json(exported: "Exported") -> dict[str, Any]:
+    agreements = None if exported.agreements is None else [asdict(agreement) for agreement in exported.agreements]
+    return {
+        "model": str(exported.path),
+        "config": exported.config.model_dump(by_alias=True),
+        "bytes": exported.sizes,
+        "agreement": agreements,
+    }
+
+
+def _print(exported: "Exported", check: bool) -> None:
+    console = out()
+    megabytes = sum(exported.sizes.values()) / 1e6
+    summary = f"{exported.path}: {', '.join(exported.config.heads)}; {exported.config.precision}; {megabytes:,.1f} MB"
+    console.print(summary, markup=False, soft_wrap=True)
+    for agreement in exported.agreements or []:
+        console.print(
+            f"  {agreement.head:<8} cosine with the original {agreement.mean:.5f} (mean), {agreement.worst:.5f} (worst); "
+            f"largest difference {agreement.difference:.1e}",
+            markup=False,
+            soft_wrap=True,
+        )
+    if exported.agreements is None and check:
+        sys.stderr.write("not checked against the original: that needs torch; run `pip install 'trilens[train]'`\n")

@@ -1,0 +1,181 @@
+"""The model of a collection: loaded on first use, checked against its fingerprint, shared by the lenses that use its heads."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trilens.encode.encoder import Encoded, Encoder, Progress
+from trilens.encode.folder import Head
+from trilens.encode.models import resolve_model
+from trilens.encode.onnx import OnnxEncoder
+from trilens.encode.reading import ReadTokens, Side
+from trilens.errors import BadInput, BadModel
+from trilens.kernels.array_types import Float32s, Int32s, Int64s
+
+
+class HeadsEncoder(Protocol):
+    """An encoder with one or more heads: what `Collection.create(path, encoder=…)` takes.
+
+    `OnnxEncoder` and the encoder of a model in training are such encoders. One with the head `sparse` also returns `bag`. An
+    attribute `term_weighting`, if there is one, says how the collection weights its terms.
+    """
+
+    @property
+    def heads(self) -> Sequence[Head]:
+        """The heads that it computes."""
+
+    @property
+    def fingerprint(self) -> str:
+        """Identifies the weights: representations of different fingerprints must not be mixed."""
+
+    def encode_docs(
+        self, texts: Sequence[str], progress: Progress | None = None, heads: Sequence[Head] | None = None
+    ) -> Encoded:
+        """Representations of passages by some heads (None: all), in the order of the texts."""
+
+    def encode_queries(self, texts: Sequence[str], heads: Sequence[Head] | None = None) -> Encoded:
+        """Representations of queries by some heads (None: all), in the order of the texts."""
+
+
+@runtime_checkable
+class TokenReader(Protocol):
+    """The part of an encoder that explanations of term and token scores need: its tokens, terms and their texts."""
+
+    def read_tokens(self, text: str, side: Side, kept: bool = False) -> ReadTokens:
+        """The tokens of a text as the model reads it; with `kept`, those with a vector in `multi`."""
+
+    def token_texts(self, ids: Sequence[int]) -> list[str]:
+        """Tokens as text."""
+
+    def term_texts(self, terms: Sequence[int]) -> list[str]:
+        """Terms of `sparse` or `bag` as text."""
+
+    def token_terms(self, ids: NDArray[np.integer]) -> NDArray[np.integer]:
+        """The terms of `sparse` that tokens stand for."""
+
+    def lexical_terms(self, ids: Int64s) -> Int32s:
+        """The terms of `lexical` that tokens stand for."""
+
+    def doc_states(self, text: str) -> Float32s | None:
+        """The token states (tokens, hidden) whose mean is the dense vector; None if the model pools in another way."""
+
+
+class ModelEncoder:
+    """The encoder of a collection: the model folder `name`, loaded on first use, or an encoder object."""
+
+    def __init__(
+        self,
+        name: str,
+        heads: Sequence[Head],
+        fingerprint: str = "",
+        threads: int | None = None,
+        encoder: HeadsEncoder | None = None,
+    ) -> None:
+        """`fingerprint` is the expected one; "" accepts any."""
+        self.name = name
+        self.heads = tuple(heads)
+        self._fingerprint = fingerprint
+        self._threads = threads
+        self._given = encoder
+
+    @cached_property
+    def encoder(self) -> HeadsEncoder:
+        """The encoder itself, if it is the one that the collection was made with."""
+        if self._given is None and not self.name:
+            raise BadModel(
+                f"the collection was made with an encoder object ({self._fingerprint}); open it with "
+                "Collection.open(path, encoder=…)"
+            )
+        encoder = self._given or OnnxEncoder(resolve_model(self.name), threads=self._threads, heads=self.heads)
+        if self._fingerprint and encoder.fingerprint != self._fingerprint:
+            raise BadModel(
+                f"model {self.name or 'given as an object'} is {encoder.fingerprint}, but the collection was made with "
+                f"{self._fingerprint}; their vectors cannot be compared: restore that model, or index into a new collection"
+            )
+        return encoder
+
+    @property
+    def tokens(self) -> TokenReader:
+        """The encoder as a reader of tokens, which explanations need."""
+        if not isinstance(self.encoder, TokenReader):
+            raise BadInput(
+                f"encoder {self.encoder.fingerprint} does not implement TokenReader; expected the methods of "
+                "trilens.encode.model.TokenReader to explain scores or expand queries by its terms"
+            )
+        return self.encoder
+
+    def heads_encoder(self, *heads: Head) -> "HeadEncoder":
+        """An encoder of some heads."""
+        return HeadEncoder(self, heads)
+
+    @cached_property
+    def bags(self) -> "BagOfTokensEncoder":
+        """An encoder that only tokenises."""
+        return BagOfTokensEncoder(self)
+
+
+@dataclass(frozen=True)
+class HeadEncoder:
+    """Some heads of a collection's model. Lenses that use the same model share its pass over the texts."""
+
+    model: ModelEncoder
+    heads: tuple[Head, ...]
+
+    @property
+    def fingerprint(self) -> str:
+        """That of the model."""
+        return self.model.encoder.fingerprint
+
+    def encode_docs(self, texts: Sequence[str], progress: Progress | None = None) -> Encoded:
+        """Representations of passages by these heads."""
+        return self.model.encoder.encode_docs(texts, progress, self.heads)
+
+    def encode_queries(self, texts: Sequence[str]) -> Encoded:
+        """Representations of queries by these heads."""
+        return self.model.encoder.encode_queries(texts, self.heads)
+
+
+class BagOfTokensEncoder:
+    """Texts as bags of tokens, by the tokenizer of a collection's model."""
+
+    def __init__(self, model: ModelEncoder) -> None:
+        self._model = model
+
+    @cached_property
+    def _bags(self) -> Encoder:
+        bags: Encoder | None = getattr(self._model.encoder, "bags", None)
+        if bags is None:
+            raise BadInput(
+                f"encoder {self._model.encoder.fingerprint} has no attribute `bags`, an encoder of bags of tokens; expected "
+                "it for lens tokens and for query=bag"
+            )
+        return bags
+
+    @property
+    def fingerprint(self) -> str:
+        """That of the tokenizer's model."""
+        return self._bags.fingerprint
+
+    def encode_docs(self, texts: Sequence[str], progress: Progress | None = None) -> Encoded:
+        """Bags of tokens of passages."""
+        return self._bags.encode_docs(texts, progress)
+
+    def encode_queries(self, texts: Sequence[str]) -> Encoded:
+        """Bags of tokens of queries."""
+        return self._bags.encode_queries(texts)
+
+
+def joint_passes(encoders: Mapping[str, Encoder]) -> list[tuple[list[str], Encoder]]:
+    """The fewest passes over the texts, each with the names that use it: one serves all heads of the model, and comes last."""
+    passes: dict[int, tuple[list[str], Encoder]] = {}
+    for name, encoder in encoders.items():
+        key = id(encoder.model) if isinstance(encoder, HeadEncoder) else id(encoder)
+        names, known = passes.get(key, ([], encoder))
+        if isinstance(known, HeadEncoder) and isinstance(encoder, HeadEncoder):
+            known = HeadEncoder(known.model, tuple(dict.fromkeys(known.heads + encoder.heads)))
+        passes[key] = ([*names, name], known)
+    return sorted(passes.values(), key=lambda single: isinstance(single[1], HeadEncoder))

@@ -1,0 +1,97 @@
+"""Routes that search a collection: search, explain, disentangle."""
+
+from functools import partial
+from time import perf_counter
+
+from fastapi import APIRouter, Depends, Response
+
+from trilens.explain.disentangle import disentangle
+from trilens.explain.explanation import Explanation
+from trilens.http import messages
+from trilens.http.answers import answers_json
+from trilens.http.failures import Refused, absent
+from trilens.http.limits import Limits
+from trilens.http.service import Named, Served, may_read
+from trilens.search.hyde import Hyde
+from trilens.search.options import SearchOptions
+from trilens.text.document import require_utf8
+
+router = APIRouter(tags=["search"], dependencies=[Depends(may_read)])
+
+
+@router.post("/collections/{name}/search", response_model=messages.Answers)
+async def search(request: messages.SearchRequest, served: Named) -> Response:
+    """The top-k documents of each query, by one lens or several fused lenses."""
+    started = perf_counter()
+    require_queries(request.queries, served.limits)
+    require_allowed(request, served.limits)
+    answers = await served.search(_options(request), request.queries)
+    took_ms = round(1000 * (perf_counter() - started), 3)
+    return Response(answers_json(served.name, took_ms, answers), media_type="application/json")
+
+
+@router.post("/collections/{name}/explain")
+async def explain(request: messages.ExplainRequest, served: Named, service: Served) -> messages.Explanations:
+    """Explain scores: the parts that add up to each score, with their spans in the text."""
+    require_queries([request.query], service.limits)
+    require_allowed(request, service.limits)
+    if len(request.doc_ids) > service.limits.explained:
+        count, most = len(request.doc_ids), service.limits.explained
+        raise Refused(413, f"{count:,} document ids were sent; expected at most {most:,}: split the request")
+    options = _options(request)
+
+    def explain_one(doc_id: str) -> Explanation:
+        collection = served.pinned()
+        if collection.snapshot.key(doc_id) is None:
+            raise absent(doc_id, served.name)
+        return collection.explain(request.query, doc_id, options=options)
+
+    deadline = served.deadline()
+    # One at a time, so that other requests can run in between.
+    explanations = [await served.call(partial(explain_one, doc_id), deadline) for doc_id in request.doc_ids]
+    return messages.Explanations(explanations=explanations)
+
+
+@router.post("/collections/{name}/disentangle", name="disentangle")
+async def words(request: messages.DisentangleRequest, served: Named, service: Served) -> messages.Words:
+    """The vocabulary terms of a text in the collection's model, heaviest first."""
+    require_queries([request.text], service.limits)
+    deadline = served.deadline()
+    terms = await served.call(lambda: disentangle(served.encoder, request.text, request.side, request.top), deadline)
+    return messages.Words(text=request.text, words=terms)
+
+
+def _options(request: SearchOptions) -> SearchOptions:
+    """The search options without the queries. Requests with equal options share a batch."""
+    fields = request.model_fields_set & set(SearchOptions.model_fields)
+    return SearchOptions(**{name: getattr(request, name) for name in fields})
+
+
+def require_allowed(options: SearchOptions, limits: Limits) -> None:
+    """Refuse a k above the limit, and HyDE endpoints that the service was not started with.
+
+    Otherwise a client could make the service send its API key to any URL.
+    """
+    if options.k > limits.k:
+        raise Refused(413, f"k is {options.k}; expected at most {limits.k}")
+    if not options.hyde:
+        return
+    if options.hyde.address not in [Hyde(url=url).address for url in limits.hyde_urls]:
+        allowed = f"one of {', '.join(limits.hyde_urls)}" if limits.hyde_urls else "none"
+        raise Refused(403, f"hyde.url is {options.hyde.url!r}; expected {allowed}: start the service with --hyde URL")
+    if own := options.hyde.model_fields_set - {"url", "model"}:
+        raise Refused(403, f"hyde has {min(own)!r}; expected only url and model: the service sets the others")
+
+
+def require_queries(queries: list[str], limits: Limits) -> None:
+    """Refuse invalid queries before they share a batch with valid ones."""
+    if len(queries) > limits.queries:
+        raise Refused(413, f"{len(queries):,} queries were sent; expected at most {limits.queries:,}: split the request")
+    for number, query in enumerate(queries, start=1):
+        if len(query) > limits.query_characters:
+            raise Refused(
+                413, f"query {number} has {len(query):,} characters; expected at most {limits.query_characters:,}: shorten it"
+            )
+        require_utf8(f"query {number}", query)
+        if not query.strip():
+            raise Refused(400, f"query {number} is empty; expected text")

@@ -1,0 +1,78 @@
+"""Routes that describe the service: collections, health, metrics."""
+
+import asyncio
+
+from fastapi import APIRouter, Depends
+from fastapi.responses import PlainTextResponse
+
+from trilens import __version__
+from trilens.errors import BadModel
+from trilens.http import messages
+from trilens.http.served import ServedCollection
+from trilens.http.service import Named, Served, may_read
+from trilens.lenses.registry import lens_types
+from trilens.store.filters import OPERATORS
+
+router = APIRouter(tags=["status"])
+reads = [Depends(may_read)]
+
+
+@router.get("/collections", dependencies=reads)
+async def list_collections(service: Served) -> messages.CollectionList:
+    """All collections, lens types and filter operators."""
+    facts = await asyncio.to_thread(lambda: [_facts(served) for served in service.collections.values()])
+    lenses = [
+        messages.LensFacts(
+            name=known.name, description=known.description, colour=known.colour.light, dark_colour=known.colour.dark
+        )
+        for known in lens_types().values()
+    ]
+    operators = [
+        messages.FilterOperator(name=name, label=operator.label, operand=operator.operand)
+        for name, operator in OPERATORS.items()
+    ]
+    return messages.CollectionList(
+        collections=facts, lenses=lenses, operators=operators, writable=service.writable, version=__version__
+    )
+
+
+@router.get("/collections/{name}", dependencies=reads)
+async def get_collection(served: Named) -> messages.CollectionFacts:
+    """One collection."""
+    return await asyncio.to_thread(_facts, served)
+
+
+@router.get("/health")
+async def health() -> messages.Health:
+    """Health check; needs no key."""
+    return messages.Health(status="ok", version=__version__)
+
+
+@router.get("/metrics", dependencies=reads, response_class=PlainTextResponse)
+async def metrics(service: Served) -> PlainTextResponse:
+    """Requests, latencies, batch sizes and documents in the Prometheus text format."""
+    counts = await asyncio.to_thread(
+        lambda: [(name, served.current().documents_count) for name, served in service.collections.items()]
+    )
+    return PlainTextResponse(service.metrics.text(counts))
+
+
+def _heads(served: ServedCollection) -> list[str]:
+    """The heads of the model; empty if there is none or it cannot be loaded, since lenses without a model still work."""
+    try:
+        return list(served.encoder.heads) if served.has_model else []
+    except BadModel:
+        return []
+
+
+def _facts(served: ServedCollection) -> messages.CollectionFacts:
+    snapshot, config, heads = served.current(), served.collection.config, _heads(served)
+    return messages.CollectionFacts(
+        name=served.name,
+        documents=snapshot.documents_count,
+        lenses=served.collection.lenses,
+        model=config.model if config.heads else None,
+        heads=heads,
+        disentangle="sparse" in heads,
+        commit=snapshot.commit,
+    )

@@ -1,0 +1,235 @@
+// The search page. Its state is the URL: user actions change the URL, and the page renders it.
+
+import { begin, key } from "./api.js";
+import { $, el } from "./dom.js";
+import { setOperators, showFilters, suggestFields, toFilter } from "./filters.js";
+import { listen } from "./keyboard.js";
+import { describe, lensClass, setLenses } from "./lenses.js";
+import { hidePanel, showExplanation, showPanel, showProblem } from "./panel.js";
+import { highlight, select, showColumns, showList, showMessage, showWaiting } from "./results.js";
+import { EMPTY, fromUrl, toUrl } from "./state.js";
+
+let state = { ...EMPTY };
+let collections = [];
+let hits = new Map(); // by column ("" is the fused list), then by document id
+let openedColumn = ""; // the column of the hit that is explained
+let shownQuery = ""; // the last query that was written to the search box
+let searched = ""; // the request whose results are shown
+
+const collection = () => collections.find(({ name }) => name === state.collection) ?? collections[0];
+const selectedLenses = () => {
+  const { lenses } = collection();
+  const selected = lenses.filter((lens) => state.lenses.includes(lens));
+  return selected.length ? selected : lenses;
+};
+const columns = () => (state.view === "side" ? selectedLenses() : [""]);
+
+/** Change the state and the URL, and render. */
+function go(change) {
+  state = { ...state, ...change };
+  const url = toUrl(state);
+  const same = url === (location.search || "/");
+  history[same ? "replaceState" : "pushState"](null, "", url);
+  show();
+}
+
+async function start() {
+  state = fromUrl(location.search);
+  try {
+    const served = await begin("collections").collections();
+    collections = served.collections;
+    setLenses(served.lenses);
+    setOperators(served.operators);
+  } catch (error) {
+    return fail(error, start);
+  }
+  $("collection").replaceChildren(...collections.map(({ name }) => el("option", { value: name }, name)));
+  show();
+}
+
+function show() {
+  if (!collections.length) return undefined; // still loading
+  const current = collection();
+  document.title = state.query ? `${state.query} · trilens` : "trilens";
+  document.body.classList.toggle("home", !state.query);
+  if (shownQuery !== state.query) $("query").value = shownQuery = state.query; // keep unsubmitted input
+  $("collection").value = current.name;
+  $("collection").disabled = collections.length < 2;
+  $("controls").hidden = false;
+  for (const option of document.querySelectorAll("[name=view]")) option.checked = option.value === state.view;
+  const focused = document.activeElement?.dataset.lens;
+  $("lenses").replaceChildren(...current.lenses.map(chip));
+  if (focused) $("lenses").querySelector(`[data-lens="${CSS.escape(focused)}"]`)?.focus();
+  showFilters(state.filters, !$("filters").hidden || state.filters.length > 0, (rows) => go({ filters: rows.filter((row) => row.field), doc: "" }));
+  if (!state.query) return welcome(current);
+  return search();
+}
+
+function chip(lens) {
+  const on = selectedLenses().includes(lens);
+  const last = on && selectedLenses().length === 1;
+  const press = () => {
+    if (last) return; // at least one lens must stay selected
+    const lenses = on ? selectedLenses().filter((other) => other !== lens) : [...selectedLenses(), lens];
+    go({ lenses: lenses.length === collection().lenses.length ? [] : lenses, doc: "" });
+  };
+  const attributes = { "aria-pressed": String(on), "aria-disabled": last ? "true" : null, title: describe(lens) || lens };
+  return el("button", { type: "button", class: `chip ${lensClass(lens)}`, data: { lens }, ...attributes, onclick: press }, el("span", { class: "dot" }), lens);
+}
+
+function welcome({ name, documents, lenses }) {
+  begin("search");
+  searched = "";
+  hidePanel();
+  $("status").textContent = "";
+  const about = lenses.map((lens) => el("li", { class: lensClass(lens) }, el("h3", {}, el("span", { class: "dot" }), lens), el("p", {}, describe(lens))));
+  $("results").replaceChildren(
+    el(
+      "div",
+      { class: "welcome" },
+      el("h1", {}, "Search through several lenses."),
+      el("p", {}, `${documents.toLocaleString("en")} ${documents === 1 ? "document" : "documents"} in ${name}. Every result comes with an explanation of its score.`),
+      el("ul", { class: "about" }, about),
+    ),
+  );
+}
+
+/** The options that a search and its explanations share. */
+function searchOptions(lenses) {
+  return { k: state.k, lenses, filter: toFilter(state.filters) };
+}
+
+async function search() {
+  const request = JSON.stringify([collection().name, state.query, selectedLenses(), state.view, state.filters, state.k]);
+  if (request === searched) return openFromUrl();
+  searched = request;
+  const service = begin("search");
+  begin("explain");
+  begin("highlight");
+  const later = setTimeout(() => {
+    $("status").textContent = "Searching …";
+    showWaiting(columns().length);
+  }, 150);
+  const body = (lenses) => ({ queries: [state.query], ...searchOptions(lenses) });
+  const name = collection().name;
+  try {
+    const answers = await Promise.all(columns().map((lens) => service.search(name, body(lens ? [lens] : selectedLenses()))));
+    clearTimeout(later);
+    showAnswers(answers);
+  } catch (error) {
+    clearTimeout(later);
+    if (error.name !== "AbortError") fail(error, () => ((searched = ""), show()));
+  }
+}
+
+function showAnswers(answers) {
+  const lists = answers.map((answer) => answer.answers[0].hits);
+  hits = new Map(columns().map((lens, index) => [lens, new Map(lists[index].map((hit) => [hit.doc_id, hit]))]));
+  const count = new Set(lists.flat().map((hit) => hit.doc_id)).size;
+  const took = Math.max(...answers.map((answer) => answer.took_ms));
+  $("status").textContent = count ? `${count} ${count === 1 ? "document" : "documents"} in ${took < 10 ? took.toFixed(1) : Math.round(took)} ms` : "";
+  suggestFields(lists.flat());
+  if (!count) {
+    hidePanel();
+    const clear = el("button", { type: "button", class: "primary", onclick: () => go({ filters: [], doc: "" }) }, "Remove the filters");
+    showMessage("Nothing found", state.filters.length ? "No document that passes the filters matches the query." : "No document matches. Try other words or more lenses.", ...(state.filters.length ? [clear] : []));
+    return;
+  }
+  const open = (hit, lens = "") => {
+    openedColumn = lens;
+    go({ doc: hit.doc_id });
+  };
+  if (state.view === "side") showColumns(columns().map((lens, index) => [lens, lists[index]]), open);
+  else showList(lists[0], selectedLenses(), open);
+  openFromUrl();
+  highlightHits(lists);
+}
+
+/** Highlight the words of all hits by their contribution; runs after the results are shown. */
+async function highlightHits(lists) {
+  const service = begin("highlight");
+  const name = collection().name;
+  for (const [index, lens] of columns().entries()) {
+    if (!lists[index].length) continue;
+    try {
+      const ids = lists[index].map((hit) => hit.doc_id);
+      const { explanations } = await service.explain(name, { query: state.query, doc_ids: ids, ...searchOptions(lens ? [lens] : selectedLenses()) });
+      highlight(explanations, lens);
+    } catch {
+      return; // highlighting is optional
+    }
+  }
+}
+
+/** Open the panel of the document in the URL, if any. */
+async function openFromUrl() {
+  select(state.doc);
+  if (!state.doc) return hidePanel();
+  const known = [...hits.values()].map((list) => list.get(state.doc)).find(Boolean);
+  const body = showPanel(known ?? { doc_id: state.doc, title: "" }, close);
+  $("panel-title").focus({ preventScroll: true });
+  const service = begin("explain");
+  const name = collection().name;
+  const wordsOf = async () => {
+    if (!collection().disentangle) return null;
+    return (await service.disentangle(name, { text: state.query, top: 40 })).words;
+  };
+  try {
+    const { explanations } = await service.explain(name, { query: state.query, doc_ids: [state.doc], ...searchOptions(selectedLenses()) });
+    showExplanation(body, explanations[0], openedColumn, wordsOf);
+  } catch (error) {
+    if (error.name !== "AbortError") showProblem(body, error.message);
+  }
+}
+
+function close() {
+  const back = [...document.querySelectorAll(".hit")].find((node) => node.dataset.doc === state.doc);
+  go({ doc: "" });
+  back?.querySelector(".title").focus();
+}
+
+function fail(error, retry) {
+  $("status").textContent = "";
+  searched = "";
+  hidePanel();
+  if (error.status === 401) return askKey(retry);
+  const button = el("button", { type: "button", class: "primary", onclick: retry }, "Try again");
+  return showMessage(error.status ? "The request failed" : "No answer", error.message, button);
+}
+
+function askKey(retry) {
+  const dialog = $("key-dialog");
+  dialog.addEventListener("close", () => {
+    const value = $("key").value;
+    $("key").value = "";
+    if (!value) return showMessage("API key required", "This service requires an API key.", el("button", { type: "button", class: "primary", onclick: retry }, "Enter a key"));
+    key.set(value);
+    return retry();
+  }, { once: true });
+  dialog.showModal();
+}
+
+$("search").addEventListener("submit", (event) => {
+  event.preventDefault();
+  searched = ""; // submitting the same query repeats the search
+  go({ query: $("query").value.trim(), doc: "" });
+});
+$("home").addEventListener("click", (event) => {
+  event.preventDefault();
+  go({ ...EMPTY, collection: state.collection });
+  $("query").focus();
+});
+$("collection").addEventListener("change", (event) => go({ collection: event.target.value, lenses: [], doc: "" }));
+$("filter-toggle").addEventListener("click", () => {
+  const open = $("filters").hidden;
+  $("filters").hidden = !open;
+  $("filter-toggle").setAttribute("aria-expanded", String(open));
+  if (open) $("filters").querySelector("input")?.focus();
+});
+for (const option of document.querySelectorAll("[name=view]")) option.addEventListener("change", () => go({ view: option.value, doc: "" }));
+addEventListener("popstate", () => {
+  state = fromUrl(location.search);
+  show();
+});
+listen(close);
+start();

@@ -1,0 +1,137 @@
+// Search results: a fused list with the contribution of each lens, or one column per lens.
+
+import { $, el, number } from "./dom.js";
+import { lensClass } from "./lenses.js";
+import { paint, painted, excerpt } from "./paint.js";
+
+/** Show one list; `open(hit)` explains a hit. */
+export function showList(hits, lenses, open) {
+  const most = Math.max(...hits.map((hit) => total(hit)), 1e-9);
+  $("results").replaceChildren(el("ol", { class: "hits" }, hits.map((hit) => el("li", {}, card(hit, lenses, most, open)))));
+}
+
+/** Show one column per lens, from [lens, hits] pairs. */
+export function showColumns(columns, open) {
+  const ranks = new Map();
+  for (const [lens, hits] of columns) for (const hit of hits) ranks.set(hit.doc_id, [...(ranks.get(hit.doc_id) ?? []), [lens, hit.rank]]);
+  const shown = columns.map(([lens, hits]) =>
+    el(
+      "section",
+      { class: `column ${lensClass(lens)}`, "aria-label": `Lens ${lens}` },
+      el("h2", {}, el("span", { class: "dot" }), lens),
+      hits.length
+        ? el("ol", { class: "hits" }, hits.map((hit) => el("li", {}, compactCard(hit, lens, ranks.get(hit.doc_id), () => open(hit, lens)))))
+        : el("p", { class: "nothing" }, "This lens found nothing."),
+    ),
+  );
+  $("results").replaceChildren(el("div", { class: "columns", style: { "--columns": String(columns.length) } }, shown));
+  linkCopies();
+}
+
+/** Highlight the words of the explained hits in a column ("" is the fused list). */
+export function highlight(explanations, column) {
+  for (const explanation of explanations) {
+    const card = [...document.querySelectorAll(".hit")].find((node) => node.dataset.doc === explanation.doc_id && node.dataset.column === column);
+    const box = card?.querySelector(".text");
+    if (!box) continue;
+    const { text, spans } = painted(explanation);
+    if (spans.length) write(box, text, spans, Number(box.dataset.length));
+  }
+}
+
+/** Mark the card of the explained document. */
+export function select(docId) {
+  for (const node of document.querySelectorAll(".hit")) node.classList.toggle("selected", Boolean(docId) && node.dataset.doc === docId);
+}
+
+function write(box, text, spans, length) {
+  const [start, end] = excerpt(text, spans, length);
+  box.replaceChildren(start > 0 ? "… " : "", ...paint(text, spans, start, end), end < text.length ? " …" : "");
+}
+
+function textBox(hit, length) {
+  const box = el("p", { class: "text", data: { length: String(length) } });
+  write(box, hit.text, [], length);
+  return box;
+}
+
+function head(hit, open) {
+  const shown = el("button", { type: "button", class: "title", "aria-haspopup": "true", onclick: () => open(hit) }, hit.title || hit.doc_id);
+  return [el("span", { class: "rank", "aria-label": `Rank ${hit.rank}` }, String(hit.rank)), el("h3", {}, shown)];
+}
+
+function article(hit, column, open, ...children) {
+  const press = (event) => {
+    if (event.target.closest("button, a") || getSelection()?.toString()) return;
+    open(hit);
+  };
+  return el("article", { class: "hit", data: { doc: hit.doc_id, column }, onclick: press }, children);
+}
+
+function card(hit, lenses, most, open) {
+  return article(
+    hit,
+    "",
+    open,
+    el("header", {}, head(hit, open), hit.title && hit.title !== hit.doc_id ? el("code", { class: "id" }, hit.doc_id) : null),
+    textBox(hit, 340),
+    facts(hit),
+    contributions(hit, lenses, most),
+  );
+}
+
+function compactCard(hit, lens, ranks, open) {
+  const others = ranks.filter(([name]) => name !== lens).map(([name, rank]) => el("span", { class: `tag ${lensClass(name)}` }, el("span", { class: "dot" }), `#${rank} ${name}`));
+  const score = el("span", { class: "score", title: `score by ${lens}` }, number(hit.score));
+  return article(hit, lens, open, el("header", {}, head(hit, open), score), textBox(hit, 180), others.length ? el("p", { class: "tags" }, others) : null);
+}
+
+function facts(hit) {
+  const pairs = Object.entries(hit.metadata).slice(0, 6);
+  if (!pairs.length) return null;
+  const shown = (value) => (typeof value === "object" ? JSON.stringify(value) : String(value));
+  return el("p", { class: "tags" }, pairs.map(([name, value]) => el("span", { class: "tag", title: `${name}: ${shown(value)}` }, `${name} `, el("b", {}, shown(value).slice(0, 60)))));
+}
+
+const positive = ({ contribution }) => Math.max(0, contribution);
+const total = (hit) => Object.values(hit.by_lens).reduce((sum, lensScore) => sum + positive(lensScore), 0);
+
+/** A stacked bar of the contributions of the lenses to the fused score; its length shows the score. */
+function contributions(hit, lenses, most) {
+  const scores = lenses.filter((lens) => hit.by_lens[lens]).map((lens) => ({ lens, ...hit.by_lens[lens] }));
+  const rankText = (rank) => (rank === null ? "not returned" : `#${rank}`);
+  const label = scores.map(({ lens, contribution, score, rank }) => `${lens} ${number(contribution)}, score ${number(score)}, ${rankText(rank)}`).join("; ");
+  const bars = scores.filter(positive).map((part) => el("span", { class: `part ${lensClass(part.lens)}`, style: { width: `${(100 * positive(part)) / most}%` } }));
+  const legend = scores.map(({ lens, rank }) => el("span", { class: lensClass(lens) }, el("span", { class: "dot" }), `${lens} `, el("b", {}, rank === null ? "–" : `#${rank}`)));
+  return el(
+    "footer",
+    {},
+    el("div", { class: "stack", role: "img", "aria-label": `Score ${number(hit.score)}: ${label}`, title: label }, bars),
+    el("p", { class: "legend" }, legend, el("span", { class: "score" }, number(hit.score, 4))),
+  );
+}
+
+/** Pointing at a document highlights it in the other columns. */
+function linkCopies() {
+  for (const node of document.querySelectorAll(".columns .hit")) {
+    const mark = (on) => {
+      for (const other of document.querySelectorAll(".columns .hit")) other.classList.toggle("same", on && other !== node && other.dataset.doc === node.dataset.doc);
+    };
+    node.addEventListener("mouseenter", () => mark(true));
+    node.addEventListener("mouseleave", () => mark(false));
+    node.addEventListener("focusin", () => mark(true));
+    node.addEventListener("focusout", () => mark(false));
+  }
+}
+
+/** Placeholders while a search runs. */
+export function showWaiting(columns) {
+  const ghost = () => el("li", {}, el("div", { class: "hit ghost" }, el("i"), el("i"), el("i")));
+  const list = () => el("ol", { class: "hits", "aria-hidden": "true" }, Array.from({ length: 5 }, ghost));
+  const shown = columns > 1 ? el("div", { class: "columns", style: { "--columns": String(columns) } }, Array.from({ length: columns }, () => el("section", { class: "column" }, list()))) : list();
+  $("results").replaceChildren(shown);
+}
+
+export function showMessage(title, text, ...more) {
+  $("results").replaceChildren(el("div", { class: "message" }, el("h2", {}, title), el("p", {}, text), ...more));
+}

@@ -1,0 +1,1 @@
+"""Lenses: one retrieval method per file, from its configuration to the explanation of its scores; and their registry."""

@@ -1,0 +1,210 @@
+"""The lens protocol: `LensType` describes a retrieval method, `Lens` indexes a collection by it, `Searcher` searches the index.
+
+A *part* is what one segment stores for one lens: a few memory-mapped arrays. A searcher covers all parts of a snapshot;
+rows are numbered through the parts in order.
+
+A *shared part* is stored once for all segments of a collection, such as a page of a codebook. It is written from the batch
+that needs it and never changed; a lens appends more as the collection grows. Every method receives the shared parts of its
+lens, oldest first, so positions in that list are stable.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Literal, NamedTuple
+
+import numpy as np
+from pydantic import BaseModel
+
+from trilens.encode.encoder import Encoded, Encoder
+from trilens.encode.folder import Head, TermWeighting
+from trilens.encode.model import ModelEncoder
+from trilens.frozen import Frozen
+from trilens.index.topk import TopK
+from trilens.kernels.array_types import Float32s, Float64s, Int64s, Mask
+from trilens.lenses.feedback import Expansion, FeedbackPassages
+from trilens.lenses.parts import ScoreParts
+
+
+class LensConfig(Frozen):
+    """Build-time configuration of a lens, stored with the collection. This base has no options."""
+
+
+class LensParams(Frozen):
+    """Search parameters of a lens, passed with each search. This base has none."""
+
+
+class Colour(NamedTuple):
+    """The colour of a lens on light and on dark ground, as CSS."""
+
+    light: str
+    dark: str
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainTarget:
+    """One query and one row whose score is to be explained.
+
+    `encoded` holds the encoded query alone. `passage` is the text of the row as it was encoded. `score` is None if the lens has
+    no score for the row.
+    """
+
+    query: str
+    encoded: Encoded
+    row: int
+    passage: str
+    score: float | None
+    params: Any = None
+
+
+class Searcher(ABC):
+    """Searches and scores the rows of one lens in one snapshot."""
+
+    def __init__(self, parts: Sequence[Any], live: Sequence[Mask | None]) -> None:
+        """`live` masks the rows of each part that are not deleted; None where all are live."""
+        self._parts = parts
+        self._live = live
+        self._first_rows: list[int] = np.cumsum([0, *(len(part) for part in parts)]).tolist()
+
+    @abstractmethod
+    def search(self, queries: Encoded, k: int, allowed: Mask | None = None, exact: bool = False, params: Any = None) -> TopK:
+        """The k best rows of each query among the allowed rows (None: all live rows).
+
+        `exact` disables every approximation. `params` is an instance of the lens type's `params`, or None for the defaults.
+        """
+
+    @abstractmethod
+    def score(self, queries: Encoded, rows: Int64s, params: Any = None, allowed: Mask | None = None) -> Float32s:
+        """The exact scores of the rows (queries, n) of each query; -inf where a row is -1 or has no score.
+
+        They equal the scores of an exhaustive search with these params among the allowed rows.
+        """
+
+    @abstractmethod
+    def explain(self, target: ExplainTarget) -> ScoreParts:
+        """The parts of the score of a row; they add up to `target.score`."""
+
+    def expand(
+        self, queries: Encoded, feedback: Sequence[FeedbackPassages], expansion: Expansion, params: Any = None
+    ) -> tuple[Encoded, list[dict[str, float]]]:
+        """The queries expanded by pseudo-relevance feedback, and the added terms of each with their weights.
+
+        Called only if the lens type names its `expansion` method.
+        """
+        raise NotImplementedError
+
+    def token_mass(self, queries: Encoded) -> Float64s | None:
+        """The total weight of each query's tokens, if scores are sums over query tokens; otherwise None.
+
+        A fusion with `per_token` divides scores by it.
+        """
+        return None
+
+    def _mask(self, i: int, allowed: Mask | None) -> Mask | None:
+        """The rows of part i that count."""
+        return self._live[i] if allowed is None else allowed[self._first_rows[i] : self._first_rows[i + 1]]
+
+    def _locate(self, row: int) -> tuple[int, int]:
+        """The part of a row, and the row's number within it."""
+        i = int(np.searchsorted(self._first_rows, row, side="right")) - 1
+        return i, row - self._first_rows[i]
+
+
+class Lens(ABC):
+    """Builds, merges and opens the parts of one lens. Lenses that share an encoder share its pass over the texts."""
+
+    name: str
+    encoder: Encoder
+    shares: ClassVar[bool] = False
+    """Whether the lens writes shared parts."""
+
+    def query_encoder(self, params: Any = None) -> Encoder:
+        """The encoder of queries in a search with these params."""
+        return self.encoder
+
+    def share(self, encoded: Encoded, shared: Sequence[Any], folder: Path) -> bool:
+        """Write another shared part if this batch needs one, before the batch is built; returns whether it was written."""
+        return False
+
+    def open_shared(self, folder: Path) -> Any:
+        """Map a shared part."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def build(self, encoded: Encoded, folder: Path, shared: Sequence[Any] = ()) -> None:
+        """Write the part of one segment."""
+
+    @abstractmethod
+    def merge(self, parts: Sequence[Any], keep: Sequence[Mask], folder: Path, shared: Sequence[Any] = ()) -> None:
+        """Write the part of a segment that holds the kept rows of several parts, in order."""
+
+    @abstractmethod
+    def open(self, folder: Path) -> Any:
+        """Map a part. It has a length: its number of rows."""
+
+    @abstractmethod
+    def searcher(self, parts: Sequence[Any], live: Sequence[Mask | None], shared: Sequence[Any] = ()) -> Searcher:
+        """A searcher over these parts."""
+
+    def figures(self, parts: Sequence[Any], shared: Sequence[Any] = ()) -> dict[str, Any]:
+        """Statistics of this lens that `trilens info` shows."""
+        return {}
+
+    def mix_passages(self, queries: Encoded, passages: Encoded) -> Encoded:
+        """The queries combined with one generated passage each (HyDE). Called only if the lens type has `hyde`."""
+        raise NotImplementedError
+
+    def score_texts(self, queries: Sequence[str], texts: Sequence[str]) -> Float32s:
+        """Scores (queries, texts) of texts that are not indexed. Called only if the lens type has `late`."""
+        raise NotImplementedError
+
+    def explain_text(self, target: ExplainTarget) -> ScoreParts:
+        """The parts of a score of `score_texts`. Called only if the lens type has `late`."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True)
+class LensSetup:
+    """Arguments of `LensType.make`: the configuration, the collection's model and the term weighting of that model."""
+
+    config: Any
+    model: ModelEncoder
+    weighting: TermWeighting
+
+
+@dataclass(frozen=True)
+class LensType:
+    """A retrieval method: its name, options, capabilities and factory.
+
+    heads       heads of the collection's model that the lens needs
+    config      build-time configuration, stored under `config_key` (lens types may share a key; default: the name)
+    params      search parameters
+    reads       "vector" if documents carry the representation themselves, so that the lens stands alone in its collection
+    expansion   name of its pseudo-relevance feedback method; "" if queries cannot be expanded
+    hyde        whether queries can be mixed with generated passages
+    late        whether texts that are not indexed can be scored, so that the lens can re-rank where it is not built
+    score_params  whether search parameters change exact scores, so that they apply to re-ranking
+    stored_as   its name in catalogs and segment folders, where that differs from `name`
+    batch_rows  rows to encode at once where memory allows
+    """
+
+    name: str
+    description: str
+    colour: Colour
+    make: Callable[[LensSetup], Lens]
+    heads: tuple[Head, ...] = ()
+    config: type[BaseModel] = LensConfig
+    config_key: str = ""
+    params: type[BaseModel] = LensParams
+    reads: Literal["text", "vector"] = "text"
+    expansion: str = ""
+    hyde: bool = False
+    late: bool = False
+    score_params: bool = True
+    stored_as: str = ""
+    batch_rows: int = 8192
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "config_key", self.config_key or self.name)
+        object.__setattr__(self, "stored_as", self.stored_as or self.name)

@@ -1,0 +1,31 @@
+"""The lens `tokens`: bags of tokens, which need no model for documents; queries are vocabulary weights (VDR's β search)."""
+
+from trilens.encode.encoder import Encoder
+from trilens.lenses.lens import Colour, LensType
+from trilens.lenses.sparse import SparseParams, VocabularyLens
+from trilens.lenses.term_lens import SparseConfig
+
+
+class TokensLens(VocabularyLens):
+    """Indexes the tokens of each passage and, if the term weighting asks for it, how often they occur."""
+
+    name = "tokens"
+    field = "bag"
+
+    @property
+    def encoder(self) -> Encoder:  # type: ignore[override]
+        """The tokenizer of the model."""
+        return self.model.bags
+
+
+TOKENS = LensType(
+    name="tokens",
+    description="tokens of the passage, matched by the query's weights over the vocabulary",
+    colour=Colour("#b8406f", "#f089b1"),
+    make=lambda setup: TokensLens(setup.model, setup.config, setup.weighting),
+    heads=("sparse",),
+    config=SparseConfig,
+    config_key="sparse",
+    params=SparseParams,
+    expansion="vocabulary feedback",
+)

@@ -1,1 +1,0 @@
-"""The service: collections over HTTP."""

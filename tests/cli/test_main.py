@@ -1,0 +1,204 @@
+"""The command line as users meet it: what goes to which stream, exit codes, one line for every error."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from .conftest import CORPUS, Trilens
+
+
+@pytest.fixture
+def collection(tmp_path: Path, corpus: Path, trilens: Trilens) -> Path:
+    path = tmp_path / "c.trilens"
+    assert trilens("index", corpus, "--to", path, "--lens", "bm25").code == 0
+    return path
+
+
+def test_index_says_what_it_did_and_again_does_nothing(tmp_path: Path, corpus: Path, trilens: Trilens) -> None:
+    path = tmp_path / "new.trilens"
+    first = trilens("index", corpus, "--to", path, "--lens", "bm25", "--json").json
+    assert (first["added"], first["unchanged"], first["documents"]) == (3, 0, 3)
+    again = trilens("index", corpus, "--to", path, "--json").json
+    assert (again["added"], again["unchanged"], again["documents"]) == (0, 3, 3)
+    assert trilens("info", path, "--json").json["commit"] == 1
+
+
+def test_search_in_json_has_the_documented_keys(collection: Path, trilens: Trilens) -> None:
+    answer = trilens("search", collection, "delete a directory", "-k", 2, "--json").json
+    assert answer["query"] == "delete a directory"
+    assert [hit["doc_id"] for hit in answer["hits"]] == ["rmtree", "mkdir"]
+    first = answer["hits"][0]
+    assert set(first) == {"doc_id", "rank", "score", "by_lens", "title", "text", "metadata", "passage"}
+    assert first["by_lens"] == {"bm25": {"score": first["score"], "rank": 1, "contribution": first["score"]}}
+    assert first["metadata"] == {"year": 2021}
+
+
+def test_both_lenses_are_fused(tmp_path: Path, corpus: Path, trilens: Trilens) -> None:
+    path = tmp_path / "both.trilens"
+    assert trilens("index", corpus, "--to", path).code == 0
+    (first, *_) = trilens("search", path, "remove a folder and all that is inside", "--json").json["hits"]
+    assert first["doc_id"] == "rmtree"
+    assert "dense" in first["by_lens"]
+    assert "fused" in trilens("search", path, "delete a directory").out
+
+
+def test_search_for_people_shows_the_passage_and_a_filter_excludes(collection: Path, trilens: Trilens) -> None:
+    outcome = trilens("search", collection, "directory", "--filter", '{"year": {"$lt": 2020}}')
+    assert "Create a directory." in outcome.out
+    assert "rmtree" not in outcome.out
+
+
+def test_queries_from_standard_input_give_a_line_each(collection: Path, trilens: Trilens) -> None:
+    lines = trilens("search", collection, "-", "--json", stdin="directory\nsquare root\n").out.splitlines()
+    assert [json.loads(line)["query"] for line in lines] == ["directory", "square root"]
+
+
+def test_a_document_cannot_steer_the_terminal(tmp_path: Path, trilens: Trilens) -> None:
+    source, path = tmp_path / "evil.jsonl", tmp_path / "evil.trilens"
+    source.write_text(json.dumps({"id": "evil\u001b[2J", "text": "bell \u0007 escape \u001b]0;owned\u0007 [red]markup[/red]"}))
+    assert trilens("index", source, "--to", path, "--lens", "bm25").code == 0
+    outcome = trilens("search", path, "escape")
+    assert not {"\u001b", "\u0007"} & set(outcome.out)
+    assert "[red]markup[/red]" in outcome.out
+
+
+def test_a_bad_line_of_standard_input_is_called_that(tmp_path: Path, trilens: Trilens) -> None:
+    outcome = trilens("index", "-", "--to", tmp_path / "c", "--lens", "bm25", stdin="{broken\n")
+    assert outcome.code == 1
+    assert outcome.err.startswith("trilens: standard input:1: broken JSON")
+
+
+def test_a_long_first_word_is_cut(tmp_path: Path, trilens: Trilens) -> None:
+    (tmp_path / "long.txt").write_text("x9z8" * 200 + " endword")
+    trilens("index", tmp_path / "long.txt", "--to", tmp_path / "c", "--lens", "bm25")
+    assert "x9z8x9z8" in trilens("search", tmp_path / "c", "endword").out
+
+
+def test_delete_names_what_is_not_there(collection: Path, trilens: Trilens) -> None:
+    outcome = trilens("delete", collection, "sqrt", "nothing", "--json")
+    assert outcome.json == {"deleted": 1, "missing": ["nothing"], "documents": 2}
+    assert (outcome.code, outcome.err.count("\n")) == (1, 1)
+    assert trilens("delete", collection, "-", "--json", stdin="mkdir\n").json["documents"] == 1
+
+
+def test_get_check_optimize_info(collection: Path, trilens: Trilens) -> None:
+    assert trilens("get", collection, "sqrt", "--json").json["text"] == CORPUS[2]["text"]
+    assert trilens("check", collection, "--json").json["problems"] == []
+    assert trilens("optimize", collection, "--json").json["segments"] == 1
+    info = trilens("info", collection, "--json").json
+    assert (info["documents"], info["lenses"]) == (3, ["bm25"])
+    assert "documents" in trilens("info", collection).out
+
+
+def test_check_of_a_changed_file_fails(collection: Path, trilens: Trilens) -> None:
+    file = next(collection.glob("segments/*/bm25/postings.npy"))
+    content = bytearray(file.read_bytes())
+    content[-1] ^= 1
+    file.write_bytes(content)
+    outcome = trilens("check", collection)
+    assert outcome.code == 1
+    assert "postings.npy has changed" in outcome.err
+
+
+BAD_SOURCES = {
+    "empty.jsonl": (b"", "holds no record"),
+    "broken.jsonl": (b'{"id": "a", "text": "x"}\n{broken\n', "broken.jsonl:2"),
+    "twice.jsonl": (b'{"id": "a", "text": "x"}\n{"id": "a", "text": "y"}\n', "twice.jsonl:1"),
+    "no-id.jsonl": (b'{"text": "x"}\n', "--id-field"),
+    "binary.txt": (b"\x00\x01\x02", "binary"),
+    "surrogate.jsonl": (b'{"id": "a", "text": "\\ud800"}\n', "surrogate U+D800"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_SOURCES)
+def test_bad_input_is_one_line_and_changes_nothing(
+    name: str, tmp_path: Path, corpus: Path, collection: Path, trilens: Trilens
+) -> None:
+    content, says = BAD_SOURCES[name]
+    (tmp_path / name).write_bytes(content)
+    before = trilens("info", collection, "--json").out
+    more = tmp_path / "more.jsonl"
+    more.write_text('{"id": "more", "text": "good"}\n')
+    outcome = trilens("index", more, tmp_path / name, "--to", collection)
+    assert (outcome.code, outcome.out, outcome.err.count("\n")) == (1, "", 1)
+    assert says in outcome.err
+    assert trilens("info", collection, "--json").out == before
+    nowhere = tmp_path / "nowhere.trilens"
+    assert trilens("index", tmp_path / name, "--to", nowhere).code == 1
+    assert not nowhere.exists()
+
+
+def test_skip_bad_goes_on(tmp_path: Path, trilens: Trilens) -> None:
+    source = tmp_path / "mixed.jsonl"
+    source.write_text('{"id": "a", "text": "x"}\n{broken\n{"id": "b", "text": "y"}\n')
+    outcome = trilens("index", source, "--to", tmp_path / "c", "--lens", "bm25", "--skip-bad", "--json")
+    assert (outcome.json["added"], outcome.json["skipped"]) == (2, 1)
+    assert "mixed.jsonl:2" in outcome.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["search", "", "x"], "no collection"),
+        (["search", "C", ""], "query 1 is empty"),
+        (["search", "C", "x", "-k", "0"], "k is 0"),
+        (["search", "C", "x", "--lens", "zip"], "no lens 'zip'"),
+        (["search", "C", "x", "--lens", "bm25,"], "--lens is 'bm25,'"),
+        (["search", "C", "x", "--filter", "{"], "is not JSON"),
+        (["search", "C", "x", "--filter", '{"a": {"$like": 1}}'], "operator '$like'"),
+        (["get", "C", "nothing"], "no document 'nothing'"),
+        (["index", "missing", "--to", "C"], "does not exist"),
+        (["index", "CORPUS", "--to", "C", "--lens", "dense"], "was created with lenses"),
+        (["index", "CORPUS", "--to", "new", "--language", "klingon"], "expected one of none, arabic"),
+        (["index", "CORPUS", "--to", "new", "--model", "no-such-model"], "no model 'no-such-model'"),
+        (["eval", "CORPUS"], "corpus.jsonl"),
+    ],
+)
+def test_errors_are_one_line(arguments: list[str], says: str, corpus: Path, collection: Path, trilens: Trilens) -> None:
+    places = {"C": str(collection), "CORPUS": str(corpus), "new": str(corpus.parent / "new")}
+    outcome = trilens(*(places.get(argument, argument) for argument in arguments))
+    assert (outcome.code, outcome.out, outcome.err.count("\n")) == (1, "", 1)
+    assert says in outcome.err
+
+
+@pytest.mark.parametrize("arguments", [["frobnicate"], ["search"], ["search", "c", "x", "--no-such-option"]])
+def test_a_command_that_is_not_understood_is_2(arguments: list[str], trilens: Trilens) -> None:
+    assert trilens(*arguments).code == 2
+
+
+def test_an_option_given_twice_is_refused(tmp_path: Path, corpus: Path, trilens: Trilens) -> None:
+    """The first value would be dropped without a word."""
+    outcome = trilens("index", corpus, "--to", tmp_path / "c", "--lens", "bm25", "--lens", "dense")
+    assert outcome.code == 2
+    assert "--lens was given 2 times; expected it once: --lens NAME[,NAME]" in outcome.err
+    assert not (tmp_path / "c").exists()
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "index",
+        "search",
+        "delete",
+        "get",
+        "info",
+        "check",
+        "optimize",
+        "eval",
+        "compare",
+        "disentangle",
+        "explain",
+        "serve",
+        "demo",
+    ],
+)
+def test_help_has_examples(command: str, trilens: Trilens) -> None:
+    outcome = trilens(command, "--help")
+    assert outcome.code == 0
+    assert f"trilens {command}" in outcome.out
+
+
+def test_stop_words_alone_find_nothing_and_a_large_k_is_fine(collection: Path, trilens: Trilens) -> None:
+    assert trilens("search", collection, "the of and", "--json").json["hits"] == []
+    assert len(trilens("search", collection, "directory root", "-k", 1000, "--json").json["hits"]) == 3
