@@ -73,7 +73,7 @@ def test_a_collection_of_an_encoder_object_is_not_searched_without_it() -> None:
 def test_an_encoder_without_tokens_or_bags() -> None:
     model = ModelEncoder("", ("dense",), encoder=BareEncoder())
     assert not isinstance(BareEncoder(), TokenReader)
-    with pytest.raises(BadInput, match=r"encoder bare does not tell its tokens; expected .*TokenReader"):
+    with pytest.raises(BadInput, match=r"encoder bare does not implement TokenReader; expected .*TokenReader"):
         _ = model.tokens
     for call in (model.bags.encode_docs, model.bags.encode_queries):
         with pytest.raises(BadInput, match="encoder bare has no attribute `bags`"):

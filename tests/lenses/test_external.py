@@ -120,7 +120,7 @@ def test_texts_and_vectors_do_not_mix(tmp_path: Path) -> None:
 
 
 def test_too_many_different_terms(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(external, "MOST_TERMS", 4)
+    monkeypatch.setattr(external, "MOST_DIM", 4)
     with Collection.create(tmp_path / "c", **OPTIONS) as collection:
         collection.add(documents({"a": VECTORS["a"]}))
         collection.commit()
