@@ -1,11 +1,11 @@
 from collections.abc import Iterator
 
-import faiss
 import pytest
 
 from trilens import Collection
 
-from ..index.token_index import TokenIndex, make_index
+from ..index.conftest import index as index
+from ..index.conftest import one_thread as one_thread
 from .explained import make_collection, make_documentation, make_terms
 
 
@@ -28,18 +28,3 @@ def terms(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Collection]:
     """Texts through the lenses over terms."""
     with make_terms(tmp_path_factory.mktemp("terms") / "c") as made:
         yield made
-
-
-@pytest.fixture(autouse=True, scope="session")
-def one_thread() -> Iterator[None]:
-    """Clustering so few tokens with several threads spends its time on synchronisation."""
-    threads = faiss.omp_get_max_threads()
-    faiss.omp_set_num_threads(1)
-    yield
-    faiss.omp_set_num_threads(threads)
-
-
-@pytest.fixture(scope="session")
-def index(tmp_path_factory: pytest.TempPathFactory) -> TokenIndex:
-    """Rows of clustered token vectors in one part."""
-    return make_index(tmp_path_factory.mktemp("index"))
