@@ -9,7 +9,7 @@ from typing import Any, Self
 from trilens.encode.folder import CONFIG_FILE, ModelFolder, TermWeighting
 from trilens.encode.model import HeadsEncoder, ModelEncoder
 from trilens.encode.models import bundled_models, resolve_model
-from trilens.errors import BadInput, CollectionExists, CollectionMissing
+from trilens.errors import BadInput, CollectionMissing
 from trilens.explain.disentangle import Word, disentangle
 from trilens.explain.explain import explain
 from trilens.explain.explanation import Explanation
@@ -20,12 +20,13 @@ from trilens.search.hits import Hit
 from trilens.search.options import SearchOptions, tuned_name
 from trilens.search.search import Search
 from trilens.store.catalog import Catalog
-from trilens.store.check import BytesDone, CheckReport, check_collection
+from trilens.store.check import BytesDone, CheckReport, check_collection, require_intact
 from trilens.store.config import CollectionConfig
+from trilens.store.creation import create_folder
 from trilens.store.failures import clear_errors
-from trilens.store.folders import FOLDER
 from trilens.store.lens_set import LensSet
 from trilens.store.schema import FILE_NAME, FolderRecord
+from trilens.store.segment import DOCUMENTS, ROWS
 from trilens.store.snapshot import Snapshot
 from trilens.store.writer import Changes, DocumentsDone, Writer, no_report
 from trilens.text.document import Document, require_utf8
@@ -60,18 +61,14 @@ class Collection:
         config = CollectionConfig.of(**options)
         if config.heads:
             config = _with_model(config, encoder)
-        with clear_errors(root):
-            if (root / FILE_NAME).exists():
-                raise CollectionExists(f"{root} holds a collection already; open it, or choose another folder")
-            if root.exists() and (not root.is_dir() or any(_foreign(root))):
-                raise CollectionExists(f"{root} exists and is not a collection; expected a new or empty folder")
-            (root / FOLDER).mkdir(parents=True, exist_ok=True)
-        Catalog.create(root, config)
+        create_folder(root, lambda: Catalog.create(root, config))
         return Collection(root, config, threads, encoder)
 
     @staticmethod
-    def open(path: str | Path, *, threads: int | None = None, encoder: HeadsEncoder | None = None) -> "Collection":
-        """Open an existing collection. `threads` limits the encoder (None: all cores)."""
+    def open(
+        path: str | Path, *, threads: int | None = None, encoder: HeadsEncoder | None = None, verify: bool = False
+    ) -> "Collection":
+        """Open an existing collection. `threads` limits the encoder (None: all cores). `verify` checks everything first."""
         root = Path(path)
         with clear_errors(root):
             if not (root / FILE_NAME).exists():
@@ -81,6 +78,8 @@ class Collection:
             config = catalog.config()
         finally:
             catalog.close()
+        if verify:
+            require_intact(root)
         return Collection(root, config, threads, encoder)
 
     @staticmethod
@@ -164,16 +163,21 @@ class Collection:
         return disentangle(self.model.encoder, text, "doc" if passage else "query", top)
 
     def add(self, documents: Iterable[Document], report: DocumentsDone = no_report) -> None:
-        """Add documents; an existing id is an error."""
+        """Add documents; an existing id is an error. After an error none of them is added."""
         writer = self._writing(report)
-        for document in documents:
-            writer.add(_require_document(document))
+        with writer.atomic():
+            for document in documents:
+                writer.add(_require_document(document))
 
     def upsert(self, documents: Iterable[Document], report: DocumentsDone = no_report) -> None:
-        """Add documents and replace those with existing ids; unchanged documents are not encoded again."""
+        """Add documents and replace those with existing ids; unchanged documents are not encoded again.
+
+        After an error none of them is added or replaced.
+        """
         writer = self._writing(report)
-        for document in documents:
-            writer.upsert(_require_document(document))
+        with writer.atomic():
+            for document in documents:
+                writer.upsert(_require_document(document))
 
     def ingest(self, documents: Iterable[Document], report: DocumentsDone = no_report) -> Changes:
         """Upsert a long stream of documents, with a commit every few seconds.
@@ -193,7 +197,8 @@ class Collection:
             raise BadInput("doc_ids is one string; expected a list of them: put it into a list")
         checked = [_require_id(doc_id) for doc_id in doc_ids]
         writer = self._writing(no_report)
-        return [doc_id for doc_id in checked if not writer.delete(doc_id)]
+        with writer.atomic():
+            return [doc_id for doc_id in checked if not writer.delete(doc_id)]
 
     def commit(self) -> Changes:
         """Make all changes since the last commit durable and visible."""
@@ -254,7 +259,10 @@ class Collection:
             "catalog_bytes": (self.path / FILE_NAME).stat().st_size,
             "segment_bytes": {
                 name: sum(file.bytes for file in files if file.path.startswith(f"{folder}/"))
-                for name, folder in [("rows", "rows"), *((name, self._lenses.folder(name)) for name in self.lenses)]
+                for name, folder in [
+                    *((name, name) for name in (DOCUMENTS, ROWS)),
+                    *((name, self._lenses.folder(name)) for name in self.lenses),
+                ]
             },
             "tuned": snapshot.tuned,
             "figures": {name: values for name, values in figures.items() if values},
@@ -306,12 +314,6 @@ def _with_model(config: CollectionConfig, encoder: HeadsEncoder | None) -> Colle
     return config.model_copy(
         update={"model": "" if encoder else name, "model_fingerprint": fingerprint, "term_weighting": weighting}
     )
-
-
-def _foreign(root: Path) -> Iterable[Path]:
-    """Files in a folder other than those of an interrupted creation."""
-    ours = (FOLDER, f"{FILE_NAME}.new", f"{FILE_NAME}.new-wal", f"{FILE_NAME}.new-shm")
-    return (path for path in root.iterdir() if path.name not in ours)
 
 
 def _options(options: SearchOptions | None, k: int | None, settings: dict[str, Any]) -> SearchOptions:

@@ -10,6 +10,7 @@ from trilens.search.options import SearchOptions
 from trilens.search.search import Search
 from trilens.store.catalog import Catalog
 from trilens.store.check import check_collection
+from trilens.store.records import read_records
 from trilens.store.schema import SharedRecord
 from trilens.store.snapshot import Snapshot
 from trilens.store.writer import Writer
@@ -41,7 +42,7 @@ def retrain(root: Path, lenses: CodedLenses | None = None) -> list[float]:
 def shared_records(root: Path) -> list[SharedRecord]:
     catalog = Catalog.open(root)
     try:
-        return catalog.shared()
+        return read_records(root, catalog.folders()).shared
     finally:
         catalog.close()
 
@@ -84,9 +85,6 @@ def damage(root: Path, statement: str) -> None:
         connection.execute(statement)
 
 
-def contents(root: Path) -> list[tuple[int, bytes, Document]]:
-    catalog = Catalog.open(root)
-    try:
-        return list(catalog.all_documents())
-    finally:
-        catalog.close()
+def contents(root: Path) -> list[tuple[int, Document]]:
+    with opened(root) as snapshot:
+        return snapshot.page(0, 1000)

@@ -7,6 +7,7 @@ import pytest
 from trilens.store import merge, writer
 from trilens.store.catalog import Catalog
 from trilens.store.config import CollectionConfig, PassageConfig
+from trilens.store.creation import create_folder
 
 MEMORY = Path("/dev/shm")
 
@@ -24,6 +25,6 @@ def root(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(writer, "BUFFER_PASSAGES", 5)
     monkeypatch.setattr(merge, "FANOUT", 3)
     monkeypatch.setattr(merge, "SMALLEST", 6)
-    (folder / "segments").mkdir()
-    Catalog.create(folder, CollectionConfig(lenses=("bm25",), passages=PassageConfig(words=6, overlap=2)))
+    config = CollectionConfig(lenses=("bm25",), passages=PassageConfig(words=6, overlap=2))
+    create_folder(folder, lambda: Catalog.create(folder, config))
     return folder

@@ -271,16 +271,18 @@ def test_another_format_version_names_both(root: Path, version: int) -> None:
 @pytest.mark.parametrize(
     ("statement", "said"),
     [
-        ("UPDATE documents SET text = 'A red fox.' WHERE doc_id = 'a'", "document 'a' has changed"),
-        ("UPDATE documents SET title = 'Box' WHERE doc_id = 'a'", "document 'a' has changed"),
-        ("UPDATE documents SET text = text || ' And more.' WHERE doc_id = 'b'", "document 'b'"),
+        ("UPDATE documents SET metadata = '{\"year\":900}' WHERE doc_id = 'a'", "document 'a' has changed"),
+        ("UPDATE documents SET hash = zeroblob(16) WHERE doc_id = 'a'", "document 'a' has changed"),
+        ("UPDATE documents SET doc_id = 'aa' WHERE doc_id = 'a'", "document 'aa' has changed"),
+        ("UPDATE documents SET doc_id = CAST(doc_id AS BLOB) WHERE doc_id = 'a'", "has changed"),
         ("UPDATE documents SET key = key + 100 WHERE doc_id = 'a'", "document 'a' is in no segment"),
         ("DELETE FROM documents WHERE doc_id = 'a'", "which is not in the catalog"),
         ("DELETE FROM documents WHERE doc_id = 'e'", "which is not in the catalog"),
         ("DELETE FROM deleted", "which is not in the catalog"),
-        ("UPDATE files SET checksum = 'f' || substr(checksum, 2) WHERE path = 'rows/keys.npy'", "rows/keys.npy"),
-        ("UPDATE files SET bytes = bytes + 1 WHERE path = 'rows/keys.npy'", "rows/keys.npy"),
-        ("DELETE FROM files WHERE path = 'rows/keys.npy'", "rows/keys.npy does not belong"),
+        ("UPDATE folders SET checksum = 'f' || substr(checksum, 2)", "do not fit their digest"),
+        ("UPDATE facts SET value = replace(value, '150', '151') WHERE name = 'config'", "do not fit their digest"),
+        ("UPDATE sqlite_sequence SET seq = 1", "do not fit their digest"),
+        ("INSERT INTO facts VALUES ('tuned', '{}')", "do not fit their digest"),
     ],
 )
 def test_a_changed_catalog_is_found(root: Path, statement: str, said: str) -> None:

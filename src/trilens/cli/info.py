@@ -31,7 +31,7 @@ def info(path: CollectionPath, json: Json = False) -> None:
         "model": facts["model"] or "none",
         "commits": f"{facts['commit']:,}",
         "segments": f"{facts['segments']:,}",
-        "on disk": f"{megabytes(facts['catalog_bytes'])} texts, "
+        "on disk": f"{megabytes(facts['catalog_bytes'])} catalog, "
         + ", ".join(f"{megabytes(size)} {name}" for name, size in sizes.items()),
     }
     for record in facts["tuned"].values():

@@ -1,54 +1,58 @@
-"""The catalog: a SQLite file with all documents and the records of segments and shared parts.
+"""The catalog: a SQLite file with the ids and metadata of all documents and the names of segments and shared parts.
 
 A `key` identifies one version of a document and is never reused. The rows of a segment are in ascending order of keys. The key
-of a deleted or replaced document stays in `deleted` until a merge drops its rows.
+of a deleted or replaced document stays in `deleted`, and the key of a document with other metadata than in its segment in
+`changed`, until a merge rewrites the segment.
 """
 
 import json
-import os
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from trilens.errors import BadInput, CollectionDamaged, CollectionReadOnly, UnknownFormat
+from trilens.errors import BadInput, CollectionDamaged, CollectionReadOnly
 from trilens.kernels.array_types import Int64s
+from trilens.store.catalog_file import FileState, connect, file_state, new_database, write_file
 from trilens.store.config import CollectionConfig
+from trilens.store.documents import text_hash
 from trilens.store.failures import clear_errors
-from trilens.store.schema import (
-    APPLICATION_ID,
-    FORMAT_VERSION,
-    SCHEMA,
-    FileRecord,
-    FolderRecord,
-    SegmentRecord,
-    SharedRecord,
-    StoredVersion,
-)
-from trilens.store.schema import FILE_NAME as FILE_NAME
+from trilens.store.folders import REPAIR
+from trilens.store.schema import FILE_NAME, FolderRecord, StoredVersion
 from trilens.text.document import Document
 
-KEYS_PER_STATEMENT = 500
+LARGEST_KEY = (1 << 63) - 1
+Mark = Literal["deleted", "changed"]
+INSERT = "INSERT INTO documents (doc_id, metadata, hash, digest) VALUES (?, ?, ?, ?) RETURNING key"
 
-_FileState = tuple[int, int]  # modification time and size
+
+class DocumentRow(NamedTuple):
+    """What the catalog stores about a document. `hash` is that of title and text; `digest` covers the columns before it."""
+
+    key: int
+    doc_id: str
+    metadata: str
+    hash: bytes
+    digest: bytes
+
+    @property
+    def is_intact(self) -> bool:
+        """Whether the digest fits the other columns."""
+        return self.digest == row_digest(self.doc_id, self.metadata, self.hash)
 
 
-def text_hash(document: Document) -> bytes:
-    """Hash of title and text, the indexed content of a document."""
-    digest = blake2b(digest_size=16)
-    title = document.title.encode()
-    digest.update(len(title).to_bytes(8, "little") + title)  # separates title and text unambiguously
-    digest.update(document.text.encode())
-    return digest.digest()
+def row_digest(doc_id: str, metadata: str, content_hash: bytes) -> bytes:
+    """Hash of what the catalog stores about a document."""
+    return _digest([(doc_id, metadata, content_hash)])
 
 
 class Catalog:
     """A connection to the catalog. Reads after `begin` see one commit; writes require `begin_write` and end with `commit`."""
 
-    def __init__(self, root: Path, connection: sqlite3.Connection, state: _FileState | None = None) -> None:
+    def __init__(self, root: Path, connection: sqlite3.Connection, state: FileState | None = None) -> None:
         """`state` is the expected state of the file if the connection treats it as immutable."""
         self._root = root
         self._connection = connection
@@ -56,43 +60,19 @@ class Catalog:
 
     @staticmethod
     def create(root: Path, config: CollectionConfig) -> None:
-        """Create the file atomically."""
-        unfinished = root / f"{FILE_NAME}.new"
-        with clear_errors(root):
-            unfinished.unlink(missing_ok=True)
-            connection = sqlite3.connect(unfinished, isolation_level=None)
-            try:
-                connection.execute("PRAGMA journal_mode = WAL")
-                connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-                connection.execute(f"PRAGMA user_version = {FORMAT_VERSION}")
-                connection.executescript(SCHEMA)
-                facts = [("config", config.to_stored()), ("commit", "0")]
-                connection.executemany("INSERT INTO facts VALUES (?, ?)", facts)
-            finally:
-                connection.close()
-            unfinished.rename(root / FILE_NAME)
+        """Create the catalog of an empty collection, atomically. The caller holds the write lock."""
+        database = new_database()
+        catalog = Catalog(root, database)
+        for name, value in {"config": config.to_stored(), "commit": "0"}.items():
+            catalog.set_fact(name, value)
+        catalog.seal()
+        write_file(root, database)
+        database.close()
 
     @staticmethod
     def open(root: Path) -> "Catalog":
-        """Open an existing catalog after checking its application id and format version."""
-        path = root / FILE_NAME
-        with clear_errors(root):
-            connection, state = _connect(path)
-            try:
-                (application,) = connection.execute("PRAGMA application_id").fetchone()
-                (version,) = connection.execute("PRAGMA user_version").fetchone()
-            except sqlite3.Error:
-                connection.close()
-                raise
-        if application == APPLICATION_ID and version == FORMAT_VERSION:
-            return Catalog(root, connection, state)
-        connection.close()
-        if application != APPLICATION_ID:
-            raise CollectionDamaged(f"{path} is not a trilens catalog; expected the folder of a trilens collection")
-        raise UnknownFormat(
-            f"{path} has format version {version}; this trilens reads version {FORMAT_VERSION}: "
-            "use the version of trilens that wrote it, or index again"
-        )
+        """Open an existing catalog after checking its application id, format version and tables."""
+        return Catalog(root, *connect(root))
 
     def close(self) -> None:
         """Close the connection."""
@@ -106,15 +86,33 @@ class Catalog:
     def begin_write(self) -> None:
         """Start a write transaction, invisible to others until `commit`."""
         self._run("PRAGMA synchronous = FULL")
-        self._run("PRAGMA foreign_keys = ON")
         self._run("BEGIN IMMEDIATE")
 
     def commit(self) -> int:
         """Commit the transaction and return the number of the commit."""
         number = self.commit_number() + 1
-        self._run("UPDATE facts SET value = ? WHERE name = 'commit'", str(number))
+        self.set_fact("commit", str(number))
+        self.seal()
         self._run("COMMIT")
         return number
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether a transaction is open; SQLite ends it after some errors."""
+        return self._connection.in_transaction
+
+    def set_savepoint(self) -> None:
+        """Mark the state to which `undo` returns."""
+        self._run("SAVEPOINT change")
+
+    def keep(self) -> None:
+        """Keep the changes since the savepoint."""
+        self._run("RELEASE change")
+
+    def undo(self) -> None:
+        """Discard the changes since the savepoint."""
+        self._run("ROLLBACK TO change")
+        self._run("RELEASE change")
 
     def rollback(self) -> None:
         """Discard the transaction, if there is one."""
@@ -127,21 +125,33 @@ class Catalog:
 
     def commit_number(self) -> int:
         """The number of the last commit."""
-        return int(self._fact("commit"))
+        number = self._fact("commit")
+        if not (number.isascii() and number.isdigit()):
+            raise CollectionDamaged(f"{self._root / FILE_NAME} has the commit number {number[:20]!r}; {REPAIR}")
+        return int(number)
+
+    def seal(self) -> None:
+        """Store the digest of the facts, the folders and the next key."""
+        self.set_fact("digest", self._digest())
+
+    def verify(self) -> None:
+        """Raise if the facts, the folders or the next key are not those of the commit."""
+        if self._fact("digest") != self._digest():
+            raise CollectionDamaged(f"{self._root / FILE_NAME} has changed: its records do not fit their digest; {REPAIR}")
 
     def config(self) -> CollectionConfig:
         """The configuration of the collection."""
         try:
             return CollectionConfig.from_stored(self._fact("config"))
-        except (BadInput, TypeError, ValueError) as error:
-            raise CollectionDamaged(f"{self._root / FILE_NAME} has a config that cannot be used ({error})") from error
+        except (BadInput, TypeError, ValueError, RecursionError) as error:
+            raise CollectionDamaged(f"{self._root / FILE_NAME} has a config that cannot be used ({error}); {REPAIR}") from error
 
     def tuned(self) -> dict[str, Any]:
         """The tuned fusions by combination of lenses; empty if none was tuned."""
-        row = self._run("SELECT value FROM facts WHERE name = 'tuned'").fetchone()
+        rows = self._run("SELECT value FROM facts WHERE name = 'tuned'")
         try:
-            records = json.loads(row[0]) if row else {}
-        except ValueError as error:
+            records = json.loads(rows[0][0]) if rows else {}
+        except (ValueError, TypeError, RecursionError) as error:
             raise CollectionDamaged(f"{self._root / FILE_NAME} has tuned weights that are not JSON ({error})") from error
         if not isinstance(records, dict):
             raise CollectionDamaged(f"{self._root / FILE_NAME} has tuned weights that are not a JSON object; tune again")
@@ -149,53 +159,65 @@ class Catalog:
 
     def set_tuned(self, records: Mapping[str, Any]) -> None:
         """Replace the tuned fusions."""
-        self._run("INSERT OR REPLACE INTO facts VALUES ('tuned', ?)", json.dumps(records, ensure_ascii=False))
+        self.set_fact("tuned", json.dumps(records, ensure_ascii=False))
+
+    def facts(self) -> dict[str, str]:
+        """All facts by name."""
+        return dict(self._run("SELECT name, value FROM facts"))
+
+    def set_fact(self, name: str, value: str) -> None:
+        """Store a fact."""
+        self._run("INSERT OR REPLACE INTO facts VALUES (?, ?)", name, value)
 
     def count(self) -> int:
         """Number of documents."""
-        return int(self._run("SELECT count(*) FROM documents").fetchone()[0])
+        return int(self._run("SELECT count(*) FROM documents")[0][0])
 
     def find(self, doc_id: str) -> StoredVersion | None:
         """The stored version of a document; None if there is none."""
-        row = self._run("SELECT key, hash, metadata FROM documents WHERE doc_id = ?", doc_id).fetchone()
-        return StoredVersion(*row) if row else None
+        rows = self._run("SELECT key, hash, metadata FROM documents WHERE doc_id = ?", doc_id)
+        return StoredVersion(*rows[0]) if rows else None
 
     def insert(self, document: Document) -> int:
         """Add a document and return its key."""
-        values = (document.doc_id, document.title, document.text, document.metadata_json(), text_hash(document))
-        statement = "INSERT INTO documents (doc_id, title, text, metadata, hash) VALUES (?, ?, ?, ?, ?)"
-        return int(self._run(statement, *values).lastrowid or 0)
+        content = (document.doc_id, document.metadata_json(), text_hash(document))
+        return int(self._run(INSERT, *content, row_digest(*content))[0][0])
 
-    def set_metadata(self, key: int, metadata: str) -> None:
-        """Replace the metadata of a document."""
-        self._run("UPDATE documents SET metadata = ? WHERE key = ?", metadata, key)
+    def restore(self, row: DocumentRow) -> None:
+        """Add a document under its old key."""
+        self._run("INSERT INTO documents VALUES (?, ?, ?, ?, ?)", *row)
+
+    def set_metadata(self, document: Document, key: int, *, in_segment: bool) -> None:
+        """Replace the metadata of a document; if a segment holds the document, its copy counts as outdated."""
+        content = (document.doc_id, document.metadata_json(), text_hash(document))
+        self._run("UPDATE documents SET metadata = ?, digest = ? WHERE key = ?", content[1], row_digest(*content), key)
+        if in_segment:
+            self.mark("changed", key)
 
     def delete(self, key: int, *, in_segment: bool) -> None:
         """Remove a document; if a segment holds its rows, mark them as deleted."""
         self._run("DELETE FROM documents WHERE key = ?", key)
         if in_segment:
-            self._run("INSERT INTO deleted VALUES (?)", key)
+            self._run("DELETE FROM changed WHERE key = ?", key)
+            self.mark("deleted", key)
 
-    def deleted(self, first_key: int, last_key: int) -> Int64s:
-        """Deleted keys in a range, ascending."""
-        rows = self._run("SELECT key FROM deleted WHERE key BETWEEN ? AND ? ORDER BY key", first_key, last_key)
-        return _keys(rows)
+    def mark(self, table: Mark, key: int) -> None:
+        """Mark a key as deleted or changed since its segment was written."""
+        self._run(f"INSERT OR IGNORE INTO {table} VALUES (?)", key)
 
-    def forget_deleted(self, first_key: int, last_key: int) -> None:
-        """Drop the deletion marks in a range, after a merge has dropped the rows."""
+    def marked(self, table: Mark, first_key: int = 0, last_key: int = LARGEST_KEY) -> Int64s:
+        """The marked keys in a range, ascending."""
+        return _keys(self._run(f"SELECT key FROM {table} WHERE key BETWEEN ? AND ? ORDER BY key", first_key, last_key))
+
+    def changed(self, first_key: int = 0, last_key: int = LARGEST_KEY) -> dict[int, str]:
+        """The metadata of the documents in a range whose metadata has changed since their segment was written, by key."""
+        statement = "SELECT key, metadata FROM changed JOIN documents USING (key) WHERE key BETWEEN ? AND ? ORDER BY key"
+        return dict(self._run(statement, first_key, last_key))
+
+    def forget_marks(self, first_key: int, last_key: int) -> None:
+        """Drop the marks in a range, after a merge has rewritten the segment."""
         self._run("DELETE FROM deleted WHERE key BETWEEN ? AND ?", first_key, last_key)
-
-    def documents(self, keys: Sequence[int]) -> dict[int, Document]:
-        """Documents by key."""
-        documents = {}
-        for start in range(0, len(keys), KEYS_PER_STATEMENT):
-            chunk = keys[start : start + KEYS_PER_STATEMENT]
-            marks = ",".join("?" * len(chunk))
-            rows = self._run(f"SELECT key, doc_id, text, title, metadata FROM documents WHERE key IN ({marks})", *chunk)
-            with clear_errors(self._root):
-                for key, doc_id, text, title, metadata in rows:
-                    documents[key] = Document(doc_id, text, title, json.loads(metadata))
-        return documents
+        self._run("DELETE FROM changed WHERE key BETWEEN ? AND ?", first_key, last_key)
 
     def keys(self) -> Int64s:
         """Keys of all documents, ascending."""
@@ -205,91 +227,71 @@ class Catalog:
         """The first `count` keys above `key`, ascending."""
         return _keys(self._run("SELECT key FROM documents WHERE key > ? ORDER BY key LIMIT ?", key, count))
 
-    def all_documents(self) -> Iterator[tuple[int, bytes, Document]]:
-        """Key, hash and content of all documents, by ascending key."""
-        with clear_errors(self._root):
-            cursor = self._connection.execute("SELECT key, hash, doc_id, text, title, metadata FROM documents ORDER BY key")
-            for key, digest, doc_id, text, title, metadata in cursor:
-                yield key, digest, Document(doc_id, text, title, json.loads(metadata))
-
     def keys_where(self, condition: str, values: Iterable[str | int | float]) -> Int64s:
         """Keys of the documents that satisfy a SQL condition, ascending."""
         return _keys(self._run(f"SELECT key FROM documents WHERE {condition} ORDER BY key", *values))
 
-    def segments(self) -> list[SegmentRecord]:
-        """The segments, by ascending keys."""
-        rows = self._run("SELECT id, first_key, last_key, rows, documents FROM segments ORDER BY first_key")
-        return [SegmentRecord(row[0], self._files(row[0]), *row[1:]) for row in rows]
+    def next_key(self) -> int:
+        """The key of the next document that is added."""
+        rows = self._run("SELECT seq FROM sqlite_sequence WHERE name = 'documents'")
+        return int(rows[0][0]) + 1 if rows else 1
 
-    def shared(self) -> list[SharedRecord]:
-        """The shared parts of each lens, oldest first."""
-        rows = self._run("SELECT id, lens, place FROM shared ORDER BY lens, place")
-        records = [SharedRecord(row[0], self._files(row[0]), *row[1:]) for row in rows]
-        for number, record in enumerate(records):
-            previous = records[number - 1] if number else None
-            if record.place != (previous.place + 1 if previous and previous.lens == record.lens else 0):
-                raise CollectionDamaged(
-                    f"{self._root / FILE_NAME} has lost a shared part of {record.lens}; restore a copy or index again"
-                )
-        return records
+    def set_next_key(self, key: int) -> None:
+        """Never give documents keys below this one."""
+        self._run("DELETE FROM sqlite_sequence WHERE name = 'documents'")
+        self._run("INSERT INTO sqlite_sequence VALUES ('documents', ?)", key - 1)
 
-    def folders(self) -> set[str]:
-        """Ids of all folders of the collection."""
-        return {row[0] for row in self._run("SELECT id FROM folders")}
+    def rows(self) -> Iterator[DocumentRow]:
+        """The rows of all documents, by ascending key."""
+        with clear_errors(self._root):
+            cursor = self._connection.execute("SELECT key, doc_id, metadata, hash, digest FROM documents ORDER BY key")
+            for row in cursor:
+                yield DocumentRow(*row)
 
-    def add_segment(self, segment: SegmentRecord) -> None:
-        """Record a segment."""
-        self._add_folder(segment)
-        values = (segment.id, segment.first_key, segment.last_key, segment.rows, segment.documents)
-        self._run("INSERT INTO segments VALUES (?, ?, ?, ?, ?)", *values)
+    def folders(self) -> dict[str, str]:
+        """The checksums of the manifests of all folders, by folder id."""
+        return dict(self._run("SELECT id, checksum FROM folders ORDER BY id"))
 
-    def remove_segment(self, segment_id: str) -> None:
+    def add_folder(self, folder: FolderRecord) -> None:
+        """Record a segment or shared part."""
+        self._run("INSERT INTO folders VALUES (?, ?)", folder.id, folder.checksum)
+
+    def remove_folder(self, folder_id: str) -> None:
         """Remove the record of a segment."""
-        self._run("DELETE FROM folders WHERE id = ?", segment_id)
-
-    def add_shared(self, shared: SharedRecord) -> None:
-        """Record a shared part."""
-        self._add_folder(shared)
-        self._run("INSERT INTO shared VALUES (?, ?, ?)", shared.id, shared.lens, shared.place)
+        self._run("DELETE FROM folders WHERE id = ?", folder_id)
 
     def remove_folders(self) -> None:
         """Remove the records of all segments and shared parts; the documents stay."""
-        self._run("DELETE FROM folders")
-        self._run("DELETE FROM deleted")
+        for table in ("folders", "deleted", "changed"):
+            self._run(f"DELETE FROM {table}")
 
     def problems(self) -> list[str]:
         """Problems that the integrity checks of SQLite find."""
         try:
             problems = [row[0] for row in self._connection.execute("PRAGMA integrity_check(10)")]
             problems = [] if problems == ["ok"] else problems
-            dangling = self._connection.execute('SELECT DISTINCT "table", parent FROM pragma_foreign_key_check').fetchall()
-            problems += [f"a row of {table} refers to a missing row of {parent}" for table, parent in dangling]
         except sqlite3.Error as error:
             problems = [str(error)]
         return [f"{self._root / FILE_NAME}: {problem}" for problem in problems]
 
     def _fact(self, name: str) -> str:
-        row = self._run("SELECT value FROM facts WHERE name = ?", name).fetchone()
-        if not row:
-            raise CollectionDamaged(f"{self._root / FILE_NAME} has no {name}; restore a copy or index again")
-        return str(row[0])
+        rows = self._run("SELECT value FROM facts WHERE name = ?", name)
+        if not rows or not isinstance(rows[0][0], str):
+            raise CollectionDamaged(f"{self._root / FILE_NAME} has no {name}; {REPAIR}")
+        return rows[0][0]
 
-    def _files(self, folder: str) -> tuple[FileRecord, ...]:
-        rows = self._run("SELECT path, bytes, checksum FROM files WHERE folder = ? ORDER BY path", folder)
-        return tuple(FileRecord(*row) for row in rows)
+    def _digest(self) -> str:
+        facts = self._run("SELECT name, value FROM facts WHERE name <> 'digest' ORDER BY name")
+        folders = self._run("SELECT id, checksum FROM folders ORDER BY id")
+        return _digest([*facts, *folders, (self.next_key(),)]).hex()
 
-    def _add_folder(self, folder: FolderRecord) -> None:
-        self._run("INSERT INTO folders VALUES (?)", folder.id)
-        for file in folder.files:
-            self._run("INSERT INTO files VALUES (?, ?, ?, ?)", folder.id, file.path, file.bytes, file.checksum)
-
-    def _run(self, statement: str, *values: str | int | float | bytes) -> sqlite3.Cursor:
+    def _run(self, statement: str, *values: str | int | float | bytes) -> list[Any]:
         with clear_errors(self._root):
-            if self._state and self._state != _file_state(self._root / FILE_NAME):
+            if self._state and self._state != file_state(self._root / FILE_NAME):
                 raise CollectionReadOnly(
                     f"{self._root} was changed by another process while it was open read-only; open it again"
                 )
-            return self._connection.execute(statement, values)
+            return self._connection.execute(statement, values).fetchall()
 
 
 def has_moved_on(root: Path, commit: int) -> bool:
@@ -301,30 +303,10 @@ def has_moved_on(root: Path, commit: int) -> bool:
         catalog.close()
 
 
-def _connect(path: Path) -> tuple[sqlite3.Connection, _FileState | None]:
-    """Connect; without write permission and without a writer, open the file as immutable, which needs no lock files.
-
-    An immutable connection would mix old and new pages if the file changed, so the state of the file is returned with it.
-    """
-    has_wal = path.with_name(f"{path.name}-wal").exists()
-    mode = "mode=rw" if _can_write(path) else "mode=ro" if has_wal else "mode=ro&immutable=1"
-    state = _file_state(path) if mode.endswith("immutable=1") and path.exists() else None
-    connection = sqlite3.connect(
-        f"{path.absolute().as_uri()}?{mode}", uri=True, isolation_level=None, check_same_thread=False, timeout=30
-    )
-    return connection, state
-
-
-def _file_state(path: Path) -> _FileState:
-    stat = path.stat()
-    return stat.st_mtime_ns, stat.st_size
-
-
-def _can_write(path: Path) -> bool:
-    """Checks permissions without opening the file: closing it would drop the POSIX locks of this process's connections."""
-    has_wal = path.with_name(f"{path.name}-wal").exists()
-    return os.access(path, os.W_OK) and (has_wal or os.access(path.parent, os.W_OK))
-
-
 def _keys(rows: Iterable[tuple[int]]) -> Int64s:
     return np.fromiter((row[0] for row in rows), np.int64)
+
+
+def _digest(rows: Iterable[tuple[Any, ...]]) -> bytes:
+    """Hash of rows of a table, including the types of the values."""
+    return blake2b(repr(list(rows)).encode("utf-8", "surrogatepass"), digest_size=16).digest()

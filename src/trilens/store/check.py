@@ -1,6 +1,6 @@
 """Verification of a collection: checksums of all files, and that every document is indexed completely."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -8,10 +8,14 @@ from pathlib import Path
 import numpy as np
 
 from trilens.errors import CollectionDamaged
-from trilens.store.catalog import Catalog, has_moved_on, text_hash
-from trilens.store.folders import FOLDER, checksum, is_ours
-from trilens.store.schema import FILE_NAME, FolderRecord, SegmentRecord
-from trilens.store.segment import PassageRows
+from trilens.store.catalog import Catalog, DocumentRow, has_moved_on
+from trilens.store.documents import DocumentsPart, StoredDocuments, text_hash
+from trilens.store.folders import FOLDER, MANIFEST, REPAIR, checksum, is_ours, read_record
+from trilens.store.last_commit import read_last_commit, require_commit
+from trilens.store.records import read_records
+from trilens.store.schema import FILE_NAME, FileRecord, FolderRecord, SegmentRecord
+from trilens.store.segment import DOCUMENTS, ROWS, PassageRows
+from trilens.text.document import Document
 from trilens.text.passages import split_passages
 
 BytesDone = Callable[[int], None]
@@ -42,26 +46,33 @@ def check_collection(root: Path, report_bytes: BytesDone = lambda count: None) -
     return report
 
 
+def require_intact(root: Path) -> None:
+    """Raise if a verification finds a problem."""
+    if problems := check_collection(root).problems:
+        more = f" (and {len(problems) - 1} more problems)" if len(problems) > 1 else ""
+        raise CollectionDamaged(f"{problems[0]}{more}; {REPAIR}")
+
+
 def _check_commit(root: Path, report_bytes: BytesDone) -> tuple[int, CheckReport]:
     """The number of the last commit, and the report on it."""
     commit, report = -1, CheckReport()
     catalog = Catalog.open(root)
     try:
+        recorded = read_last_commit(root)
         catalog.begin()
         commit = catalog.commit_number()
         report.problems += catalog.problems()
         if report.problems:
             return commit, report
-        segments = catalog.segments()
-        folders = [*segments, *catalog.shared()]
-        for record in folders:
+        require_commit(root, commit, recorded)
+        catalog.verify()
+        folders = catalog.folders()
+        intact = {record.id: record for record in _check_manifests(root, folders, report)}
+        for record in intact.values():
             _check_files(root / FOLDER / record.id, record, report, report_bytes)
-        for folder_id in sorted(catalog.folders() - {record.id for record in folders}):
-            folder = root / FOLDER / folder_id
-            report.problems.append(f"{root / FILE_NAME} lists {folder} as neither a segment nor a shared part")
-        _check_foreign_files(root, folders, report)
+        _check_foreign_files(root, list(intact.values()), set(folders), report)
         if not report.problems:
-            _check_documents(root, catalog, segments, report)
+            _check_documents(root, catalog, read_records(root, folders, intact).segments, report)
     except (FileNotFoundError, CollectionDamaged) as error:
         report.problems.append(str(error))
     finally:
@@ -69,8 +80,17 @@ def _check_commit(root: Path, report_bytes: BytesDone) -> tuple[int, CheckReport
     return commit, report
 
 
+def _check_manifests(root: Path, folders: Mapping[str, str], report: CheckReport) -> Iterator[FolderRecord]:
+    for folder_id, expected in folders.items():
+        try:
+            yield read_record(root, folder_id, expected)
+        except CollectionDamaged as error:
+            report.problems.append(str(error))
+
+
 def _check_files(folder: Path, record: FolderRecord, report: CheckReport, report_bytes: BytesDone) -> None:
-    for file in record.files:
+    manifest = FileRecord(MANIFEST, (folder / MANIFEST).stat().st_size, record.checksum)
+    for file in (manifest, *record.files):
         path = folder / file.path
         if not path.is_file():
             report.problems.append(f"{path} is missing")
@@ -85,45 +105,55 @@ def _check_files(folder: Path, record: FolderRecord, report: CheckReport, report
         report_bytes(size)
 
 
-def _check_foreign_files(root: Path, records: Sequence[FolderRecord], report: CheckReport) -> None:
+def _check_foreign_files(root: Path, records: Sequence[FolderRecord], known: set[str], report: CheckReport) -> None:
     """Report files that trilens did not write. Folders left by a killed writer are no damage: the next writer removes them."""
-    known = {record.id for record in records}
     foreign = [path for path in (root / FOLDER).glob("*") if path.name not in known and not is_ours(path.name)]
     for record in records:
         folder = root / FOLDER / record.id
-        expected = {folder / file.path for file in record.files}
+        expected = {folder / MANIFEST, *(folder / file.path for file in record.files)}
         foreign += [path for path in folder.rglob("*") if path.is_file() and path not in expected]
     report.problems += [f"{path} does not belong to the collection; move it away" for path in sorted(foreign)]
 
 
 def _check_documents(root: Path, catalog: Catalog, records: list[SegmentRecord], report: CheckReport) -> None:
-    """Check that every document has exactly the rows of its passages, and that every live row has a document."""
+    """Check that every document has its content and exactly the rows of its passages, and that every live row has one."""
     passages = catalog.config().passages
+    parts = [DocumentsPart.open(root / FOLDER / record.id / DOCUMENTS) for record in records]
+    documents = StoredDocuments(parts, catalog.changed())
     in_segments = _live_documents(root, catalog, records)
     row_key, spans = next(in_segments, NO_MORE)
-    for key, digest, document in catalog.all_documents():
-        while row_key < key:
+    for row in catalog.rows():
+        while row_key < row.key:
             report.problems.append(f"{root}: segments have rows of document key {row_key}, which is not in the catalog")
             row_key, spans = next(in_segments, NO_MORE)
         report.documents += 1
-        name = f"{root / FILE_NAME}: document {document.doc_id!r}"
-        if text_hash(document) != digest:
-            report.problems.append(f"{name} has changed: its text is not the one that was indexed")
-        if row_key != key:
-            report.problems.append(f"{name} is in no segment")
+        document = documents.get(row.key)
+        if row_key != row.key or document is None:
+            report.problems.append(f"{root / FILE_NAME}: document {row.doc_id!r} is in no segment")
             continue
+        report.problems += [f"{root / FILE_NAME}: document {row.doc_id!r} {fault}" for fault in _faults(row, document)]
         if spans != split_passages(document.text, passages.words, passages.overlap):
-            report.problems.append(f"{name} is in its segment with other passages than its text has")
+            report.problems.append(f"{root}: document {row.doc_id!r} is in its segment with other passages than its text has")
         row_key, spans = next(in_segments, NO_MORE)
     if row_key != NO_MORE[0]:
         report.problems.append(f"{root}: segments have rows of document key {row_key}, which is not in the catalog")
 
 
+def _faults(row: DocumentRow, document: Document) -> Iterator[str]:
+    """What does not fit between the row of a document in the catalog and its segment."""
+    if not row.is_intact:
+        yield "has changed: its row in the catalog does not fit its digest"
+    elif (document.doc_id, document.metadata_json()) != (row.doc_id, row.metadata):
+        yield "has another id or metadata in its segment"
+    elif text_hash(document) != row.hash:
+        yield "has changed: its text is not the one that was indexed"
+
+
 def _live_documents(root: Path, catalog: Catalog, records: list[SegmentRecord]) -> Iterator[tuple[int, list[Span]]]:
     """Key and passage spans of the live documents of all segments, by ascending key."""
     for record in records:
-        rows = PassageRows.open(root / FOLDER / record.id / "rows")
-        deleted = set(catalog.deleted(record.first_key, record.last_key).tolist())
+        rows = PassageRows.open(root / FOLDER / record.id / ROWS)
+        deleted = set(catalog.marked("deleted", record.first_key, record.last_key).tolist())
         edges = np.flatnonzero(np.diff(rows.keys, prepend=-1, append=-1))
         for first, end in pairwise(edges.tolist()):
             key = int(rows.keys[first])

@@ -1,27 +1,37 @@
 """Immutable folders of a collection: written, synced to disk, then renamed to their final name.
 
-Segments and shared parts are such folders. Both live in `segments/`; the catalog records which is which.
+Segments and shared parts are such folders. Both live in `segments/`. The manifest of a folder lists its files with their
+checksums, and the catalog holds the checksum of the manifest, so a folder can be copied and verified without the catalog.
 """
 
 import os
 import secrets
 import shutil
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from hashlib import blake2b
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from typing import TypeVar
+
+from pydantic import TypeAdapter, ValidationError
 
 from trilens.errors import CollectionDamaged
-from trilens.store.schema import FileRecord, FolderRecord
+from trilens.store.schema import FileRecord, FolderRecord, SegmentRecord, SharedRecord
 
 FOLDER = "segments"
+MANIFEST = "manifest.json"
 UNFINISHED = "unfinished-"
 READ_BYTES = 1 << 20
+RECORD: TypeAdapter[SegmentRecord | SharedRecord] = TypeAdapter(SegmentRecord | SharedRecord)
+
+Record = TypeVar("Record", SegmentRecord, SharedRecord)
 
 
-def write_folder(root: Path, fill: Callable[[Path], bool]) -> FolderRecord | None:
+def write_folder(root: Path, describe: Callable[[str], Record], fill: Callable[[Path], bool]) -> Record | None:
     """Write a folder under a temporary name, sync it to disk and rename it.
 
-    `fill` writes the files. If it returns False, the folder is removed and the result is None.
+    `fill` writes the files. If it returns False, the folder is removed and the result is None. `describe` makes the record
+    of a folder with this id, without its files.
     """
     folder_id = secrets.token_hex(8)
     folder = root / FOLDER / f"{UNFINISHED}{folder_id}"
@@ -29,15 +39,52 @@ def write_folder(root: Path, fill: Callable[[Path], bool]) -> FolderRecord | Non
         if not fill(folder):
             shutil.rmtree(folder, ignore_errors=True)
             return None
-        files = tuple(record_file(folder, path) for path in sorted(folder.rglob("*")) if path.is_file())
-        for directory in (folder, *(path for path in folder.rglob("*") if path.is_dir())):
-            force(directory)
+        record = finish_folder(folder, describe(folder_id))
         folder.rename(root / FOLDER / folder_id)
         force(root / FOLDER)
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
-    return FolderRecord(folder_id, files)
+    return record
+
+
+def finish_folder(folder: Path, record: Record) -> Record:
+    """Write the manifest of a filled folder and sync everything to disk; returns the record with files and checksum."""
+    files = tuple(record_file(folder, path) for path in sorted(folder.rglob("*")) if path.is_file())
+    described = replace(record, files=files)
+    content = RECORD.dump_json(described, exclude={"checksum"})
+    (folder / MANIFEST).write_bytes(content)
+    for path in (folder / MANIFEST, folder, *(path for path in folder.rglob("*") if path.is_dir())):
+        force(path)
+    return replace(described, checksum=blake2b(content, digest_size=16).hexdigest())
+
+
+def read_record(root: Path, folder_id: str, expected: str) -> SegmentRecord | SharedRecord:
+    """The record of a folder, whose manifest must have the expected checksum."""
+    if not is_ours(folder_id):
+        raise CollectionDamaged(f"the catalog of {root} names a folder {folder_id[:40]!r}; expected 16 hexadecimal digits")
+    path = root / FOLDER / folder_id / MANIFEST
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError as error:
+        raise CollectionDamaged(f"{path} is missing; {REPAIR}") from error
+    if blake2b(content, digest_size=16).hexdigest() != expected:
+        raise CollectionDamaged(f"{path} has changed: its checksum is not the one in the catalog; {REPAIR}")
+    return replace(parse_manifest(path, content), checksum=expected)
+
+
+def parse_manifest(path: Path, content: bytes) -> SegmentRecord | SharedRecord:
+    """The record in a manifest, whose file names must stay inside the folder."""
+    try:
+        record = RECORD.validate_json(content)
+    except ValidationError as error:
+        raise CollectionDamaged(f"{path} is not a manifest of this format; {REPAIR}") from error
+    if record.id != path.parent.name.removeprefix(UNFINISHED) or not all(_is_inside(file.path) for file in record.files):
+        raise CollectionDamaged(f"{path} describes another folder; {REPAIR}")
+    return record
+
+
+REPAIR = "run `trilens check --repair` or restore a backup"
 
 
 def require_whole(root: Path, record: FolderRecord) -> Path:
@@ -48,11 +95,9 @@ def require_whole(root: Path, record: FolderRecord) -> Path:
         try:
             size = path.stat().st_size
         except FileNotFoundError as error:
-            raise CollectionDamaged(f"{path} is missing; restore a copy of the collection or index again") from error
+            raise CollectionDamaged(f"{path} is missing; {REPAIR}") from error
         if size != file.bytes:
-            raise CollectionDamaged(
-                f"{path} has {size} bytes; expected {file.bytes}: restore a copy of the collection or index again"
-            )
+            raise CollectionDamaged(f"{path} has {size} bytes; expected {file.bytes}: {REPAIR}")
     return folder
 
 
@@ -97,3 +142,8 @@ def sweep(root: Path, known: set[str]) -> None:
     """Remove orphans. Folders that cannot be removed (open files on some systems) are left for the next sweep."""
     for path in orphans(root, known):
         shutil.rmtree(path, ignore_errors=True)
+
+
+def _is_inside(path: str) -> bool:
+    parts = PurePosixPath(path).parts
+    return bool(parts) and not path.startswith("/") and ".." not in parts

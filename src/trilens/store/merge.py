@@ -1,16 +1,17 @@
 """The merge policy, and merging of adjacent segments."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from trilens.kernels.array_types import Mask
 from trilens.kernels.postings import MOST_ROWS
+from trilens.store.documents import DocumentsPart
 from trilens.store.lens_set import LensSet
 from trilens.store.schema import SegmentRecord
-from trilens.store.segment import PassageRows, Segment, write_segment
+from trilens.store.segment import DOCUMENTS, PassageRows, Segment, write_segment
 from trilens.store.shared import SharedParts
 
 FANOUT = 8
@@ -22,11 +23,11 @@ def tier(rows: int) -> int:
     return max(0, math.floor(math.log(max(rows, 1) / SMALLEST, FANOUT)) + 1)
 
 
-def next_merge(rows: Sequence[int], live: Sequence[int]) -> slice | None:
+def next_merge(rows: Sequence[int], live: Sequence[int], outdated: Sequence[bool] = ()) -> slice | None:
     """The adjacent segments to merge next, given the rows and live rows of each segment; None if no merge is due.
 
     The youngest segments, at the end, are merged when FANOUT of them are of the same tier or smaller, so each row is copied a
-    logarithmic number of times. A segment with more deleted than live rows is rewritten alone.
+    logarithmic number of times. A segment with more deleted than live rows, or with `outdated` metadata, is rewritten alone.
     """
     end = len(rows)
     if end >= FANOUT:
@@ -37,7 +38,7 @@ def next_merge(rows: Sequence[int], live: Sequence[int]) -> slice | None:
         if end - start >= FANOUT and sum(live[start:]) <= MOST_ROWS:
             return slice(start, end)
     for i in range(end):
-        if live[i] * 2 < rows[i]:
+        if live[i] * 2 < rows[i] or (outdated and outdated[i]):
             return slice(i, i + 1)
     return None
 
@@ -57,9 +58,17 @@ def full_merge(live: Sequence[int]) -> list[slice]:
 
 
 def merge_segments(
-    root: Path, segments: Sequence[Segment], keep: Sequence[Mask], lenses: LensSet, shared: SharedParts
+    root: Path,
+    segments: Sequence[Segment],
+    keep: Sequence[Mask],
+    lenses: LensSet,
+    shared: SharedParts,
+    changed: Mapping[int, str],
 ) -> SegmentRecord | None:
-    """Write one segment with the kept rows of adjacent segments; None if no row is kept."""
+    """Write one segment with the kept rows of adjacent segments; None if no row is kept.
+
+    `changed` is the metadata of documents where it has changed, by key.
+    """
     if not any(mask.any() for mask in keep):
         return None
     pairs = list(zip(segments, keep, strict=True))
@@ -70,6 +79,8 @@ def merge_segments(
     )
 
     def fill(folder: Path) -> None:
+        kept_documents = [np.isin(segment.documents.keys, rows.keys) for segment in segments]
+        DocumentsPart.merge([segment.documents for segment in segments], kept_documents, changed, folder / DOCUMENTS)
         for name in lenses.names:
             parts = [segment.parts[name] for segment in segments]
             lenses[name].merge(parts, keep, folder / lenses.folder(name), shared.of(name))

@@ -1,43 +1,23 @@
-"""The tables of the catalog and their records."""
+"""The tables of the catalog, and the records of documents and folders."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 FILE_NAME = "catalog.sqlite"
 APPLICATION_ID = 0x7472_6C73  # "trls": identifies the file among SQLite files
-FORMAT_VERSION = 4
-SCHEMA = """
-CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE documents (
+FORMAT_VERSION = 5
+TABLES = (
+    "CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
+    """CREATE TABLE documents (
     key INTEGER PRIMARY KEY AUTOINCREMENT,
     doc_id TEXT NOT NULL UNIQUE,
-    title TEXT NOT NULL,
-    text TEXT NOT NULL,
     metadata TEXT NOT NULL,
-    hash BLOB NOT NULL
-);
-CREATE TABLE deleted (key INTEGER PRIMARY KEY);
-CREATE TABLE folders (id TEXT PRIMARY KEY) WITHOUT ROWID;
-CREATE TABLE files (
-    folder TEXT NOT NULL REFERENCES folders (id) ON DELETE CASCADE,
-    path TEXT NOT NULL,
-    bytes INTEGER NOT NULL,
-    checksum TEXT NOT NULL,
-    PRIMARY KEY (folder, path)
-) WITHOUT ROWID;
-CREATE TABLE segments (
-    id TEXT PRIMARY KEY REFERENCES folders (id) ON DELETE CASCADE,
-    first_key INTEGER NOT NULL,
-    last_key INTEGER NOT NULL,
-    rows INTEGER NOT NULL,
-    documents INTEGER NOT NULL
-) WITHOUT ROWID;
-CREATE TABLE shared (
-    id TEXT PRIMARY KEY REFERENCES folders (id) ON DELETE CASCADE,
-    lens TEXT NOT NULL,
-    place INTEGER NOT NULL,
-    UNIQUE (lens, place)
-) WITHOUT ROWID;
-"""
+    hash BLOB NOT NULL,
+    digest BLOB NOT NULL
+)""",
+    "CREATE TABLE deleted (key INTEGER PRIMARY KEY)",
+    "CREATE TABLE changed (key INTEGER PRIMARY KEY)",
+    "CREATE TABLE folders (id TEXT PRIMARY KEY, checksum TEXT NOT NULL) WITHOUT ROWID",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,15 +29,16 @@ class FileRecord:
     checksum: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FolderRecord:
-    """A folder of the collection and its files."""
+    """An immutable folder of the collection and its files. `checksum` is that of its manifest, which lists the files."""
 
     id: str
-    files: tuple[FileRecord, ...]
+    files: tuple[FileRecord, ...] = ()
+    checksum: str = field(default="", compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SegmentRecord(FolderRecord):
     """A segment: its range of keys, and its number of rows and documents when written."""
 
@@ -67,7 +48,7 @@ class SegmentRecord(FolderRecord):
     documents: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SharedRecord(FolderRecord):
     """A shared part: its lens, and its position among the shared parts of that lens."""
 

@@ -1,5 +1,6 @@
-"""Segments: immutable folders with the rows of documents and the parts of all lenses.
+"""Segments: immutable folders with documents, the rows of their passages and the parts of all lenses.
 
+segments/<id>/documents/…           the documents (documents.py)
 segments/<id>/rows/keys.npy         document key of each row, ascending
 segments/<id>/rows/starts|ends.npy  character span of the row's passage in the document's text
 segments/<id>/<lens>/…              the part of a lens
@@ -14,9 +15,12 @@ import numpy as np
 
 from trilens.kernels.array_types import Int32s, Int64s, Mask
 from trilens.represent.arrays import open_array, save_arrays
+from trilens.store.documents import DocumentsPart
 from trilens.store.folders import require_whole, write_folder
 from trilens.store.lens_set import LensSet
 from trilens.store.schema import SegmentRecord
+
+DOCUMENTS, ROWS = "documents", "rows"  # folders inside a segment
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -43,7 +47,8 @@ class Segment:
     def __init__(self, root: Path, record: SegmentRecord, lenses: LensSet) -> None:
         self.record = record
         folder = require_whole(root, record)
-        self.rows = PassageRows.open(folder / "rows")
+        self.documents = DocumentsPart.open(folder / DOCUMENTS)
+        self.rows = PassageRows.open(folder / ROWS)
         self.parts: dict[str, Any] = {name: lenses[name].open(folder / lenses.folder(name)) for name in lenses.names}
 
     def __len__(self) -> int:
@@ -59,14 +64,18 @@ class Segment:
 
 
 def write_segment(root: Path, rows: PassageRows, fill: Callable[[Path], None]) -> SegmentRecord:
-    """Write a segment; `fill` writes the parts of the lenses into its folder."""
+    """Write a segment; `fill` writes the documents and the parts of the lenses into its folder."""
+    keys = (int(rows.keys[0]), int(rows.keys[-1]))
+    counts = (len(rows.keys), len(np.unique(rows.keys)))
+
+    def describe(folder_id: str) -> SegmentRecord:
+        return SegmentRecord(id=folder_id, first_key=keys[0], last_key=keys[1], rows=counts[0], documents=counts[1])
 
     def fill_all(folder: Path) -> bool:
-        rows.save(folder / "rows")
+        rows.save(folder / ROWS)
         fill(folder)
         return True
 
-    written = write_folder(root, fill_all)
+    written = write_folder(root, describe, fill_all)
     assert written is not None
-    documents = len(np.unique(rows.keys))
-    return SegmentRecord(written.id, written.files, int(rows.keys[0]), int(rows.keys[-1]), len(rows.keys), documents)
+    return written

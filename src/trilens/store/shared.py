@@ -36,5 +36,8 @@ class SharedParts:
 def write_shared(root: Path, lenses: LensSet, name: str, encoded: Encoded, older: Sequence[Any]) -> SharedRecord | None:
     """Let a lens write another shared part; None if the batch needs none."""
     folder_name = lenses.folder(name)
-    written = write_folder(root, lambda folder: lenses[name].share(encoded, older, folder / folder_name))
-    return SharedRecord(written.id, written.files, folder_name, len(older)) if written else None
+
+    def describe(folder_id: str) -> SharedRecord:
+        return SharedRecord(id=folder_id, lens=folder_name, place=len(older))
+
+    return write_folder(root, describe, lambda folder: lenses[name].share(encoded, older, folder / folder_name))

@@ -18,8 +18,11 @@ from trilens.index.topk import TopK
 from trilens.kernels.array_types import Int64s, Mask
 from trilens.lenses.lens import Searcher
 from trilens.store.catalog import Catalog, has_moved_on
+from trilens.store.documents import StoredDocuments
 from trilens.store.filters import to_sql
+from trilens.store.last_commit import read_last_commit, require_commit
 from trilens.store.lens_set import LensSet
+from trilens.store.records import read_records
 from trilens.store.segment import Segment
 from trilens.store.shared import SharedPart, SharedParts
 from trilens.text.document import Document
@@ -84,7 +87,7 @@ class Snapshot:
             return self._live
 
     def _live_of(self, segment: Segment) -> Mask | None:
-        deleted = self._catalog.deleted(segment.record.first_key, segment.record.last_key)
+        deleted = self._catalog.marked("deleted", segment.record.first_key, segment.record.last_key)
         return ~segment.mask(deleted) if len(deleted) else None
 
     @property
@@ -162,10 +165,14 @@ class Snapshot:
             owners.append(np.repeat(places, counts))
         return np.concatenate(rows), np.concatenate(owners)
 
+    @cached_property
+    def _documents(self) -> StoredDocuments:
+        with self._lock:
+            return StoredDocuments([segment.documents for segment in self.segments], self._catalog.changed())
+
     def documents(self, keys: Sequence[int]) -> dict[int, Document]:
         """Documents by key."""
-        with self._lock:
-            return self._catalog.documents(keys)
+        return self._documents.take(keys)
 
     def key(self, doc_id: str) -> int | None:
         """The key of a document; None if there is none with this id."""
@@ -175,16 +182,14 @@ class Snapshot:
 
     def document(self, doc_id: str) -> Document | None:
         """A document by id."""
-        with self._lock:
-            known = self._catalog.find(doc_id)
-            return self._catalog.documents([known.key])[known.key] if known else None
+        key = self.key(doc_id)
+        return None if key is None else self.documents([key])[key]
 
     def page(self, after: int, count: int) -> list[tuple[int, Document]]:
         """Up to `count` documents by ascending key, starting above the key `after`."""
         with self._lock:
             keys = self._catalog.keys_above(after, count).tolist()
-            documents = self._catalog.documents(keys)
-        return [(key, documents[key]) for key in keys]
+        return list(self.documents(keys).items())
 
     def passages(self, keys: Int64s | None = None) -> Iterator[tuple[int, Document, str]]:
         """The live rows of some documents (ascending keys) or all, in order: row, document, and the text that is encoded."""
@@ -224,12 +229,17 @@ def _open(root: Path, lenses: LensSet, previous: Snapshot | None) -> tuple[Catal
     """
     segments = {segment.record.id: segment for segment in previous.segments} if previous else {}
     shared = {part.record.id: part for part in previous.shared.every} if previous else {}
+    known = {folder_id: opened.record for folder_id, opened in (segments | shared).items()}
     for remaining in reversed(range(TRIES)):
+        recorded = read_last_commit(root)
         catalog = Catalog.open(root)
         try:
             catalog.begin()
-            opened = [segments.get(record.id) or Segment(root, record, lenses) for record in catalog.segments()]
-            parts = [shared.get(record.id) or SharedPart(root, record, lenses) for record in catalog.shared()]
+            require_commit(root, catalog.commit_number(), recorded)
+            catalog.verify()
+            records = read_records(root, catalog.folders(), known)
+            opened = [segments.get(record.id) or Segment(root, record, lenses) for record in records.segments]
+            parts = [shared.get(record.id) or SharedPart(root, record, lenses) for record in records.shared]
         except CollectionDamaged:
             commit = catalog.commit_number()
             catalog.close()

@@ -4,31 +4,33 @@ All changes up to `commit` are one SQLite transaction. Documents are buffered un
 pass, then written as a segment that becomes visible with the commit. Memory is bounded by the buffer.
 """
 
-from collections.abc import Callable, Mapping
-from contextlib import suppress
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from filelock import FileLock, Timeout
 
 from trilens.encode.encoder import Encoded, Progress
-from trilens.errors import BadInput, CollectionLocked, CollectionReadOnly
+from trilens.errors import BadInput, CollectionError, CollectionReadOnly
 from trilens.kernels.array_types import Mask
 from trilens.store.batch import DocumentBatch, draw_sample
-from trilens.store.catalog import Catalog, text_hash
+from trilens.store.catalog import Catalog
+from trilens.store.documents import DocumentsPart, StoredDocuments, text_hash
 from trilens.store.failures import clear_errors
-from trilens.store.folders import FOLDER, sweep
+from trilens.store.folders import FOLDER, require_whole, sweep
+from trilens.store.last_commit import read_last_commit, require_commit, write_last_commit
 from trilens.store.lens_set import LensSet
+from trilens.store.lock import lock
 from trilens.store.merge import full_merge, merge_segments, next_merge
+from trilens.store.records import Records, read_records
 from trilens.store.schema import SegmentRecord
-from trilens.store.segment import PassageRows, Segment, write_segment
+from trilens.store.segment import DOCUMENTS, ROWS, PassageRows, Segment, write_segment
 from trilens.store.shared import SharedPart, SharedParts, write_shared
 from trilens.text.document import Document
 
-LOCK_NAME = "writer.lock"
 BUFFER_PASSAGES = 4096
 BUFFER_CHARACTERS = 32 << 20
 
@@ -59,7 +61,7 @@ class Writer:
     def __init__(self, root: Path, lenses: LensSet) -> None:
         self._root = root
         self._lenses = lenses
-        self._lock = _lock(root)
+        self._lock = lock(root)
         try:
             self._catalog = Catalog.open(root)
         except BaseException:
@@ -68,15 +70,40 @@ class Writer:
         self.report: DocumentsDone = no_report
         self.changes = Changes()
         self._tuned = False
+        self._closed = False
         try:
+            recorded = read_last_commit(root)
             self._catalog.begin_write()
-            sweep(root, self._catalog.folders())
+            # A damaged catalog must neither be committed to nor decide which folders are left-overs.
+            require_commit(root, self._catalog.commit_number(), recorded)
+            self._catalog.verify()
+            sweep(root, set(self._catalog.folders()))
             self._passages = self._catalog.config().passages
-            self._segments = self._catalog.segments()
+            self._segments = self._records().segments
         except BaseException:
             self._release()
             raise
         self._batch = DocumentBatch(self._passages)
+
+    @contextmanager
+    def atomic(self) -> Iterator[None]:
+        """Undo all changes of the block if it raises an error."""
+        self._require_open()
+        self._catalog.set_savepoint()
+        self._batch.set_savepoint()
+        before = (self._batch, list(self._segments), replace(self.changes))
+        try:
+            yield
+        except BaseException:
+            if not self._catalog.in_transaction:  # SQLite has ended it, as it does when the disk is full
+                self.rollback()
+                raise
+            self._catalog.undo()
+            self._batch, self._segments, self.changes = before
+            self._batch.undo()
+            self.__dict__.pop("_shared", None)
+            raise
+        self._catalog.keep()
 
     def add(self, document: Document) -> None:
         """Add a document with an unused id."""
@@ -98,7 +125,7 @@ class Writer:
             if stored.metadata == metadata:
                 self.changes.unchanged += 1
                 return False
-            self._catalog.set_metadata(stored.key, metadata)
+            self._set_metadata(stored.key, document)
         else:
             self._remove(stored.key)
             self._insert(document)
@@ -129,13 +156,14 @@ class Writer:
 
         Without changes, no commit is made.
         """
+        self._require_open()
         if not (self._tuned or self.changes.added or self.changes.replaced or self.changes.deleted):
             self.rollback()
             return self.changes
         try:
             with clear_errors(self._root):
                 self._flush()
-                while run := next_merge([segment.rows for segment in self._segments], self._live_rows()):
+                while run := self._next_merge():
                     self._merge(run)
                 self._finish()
         except BaseException:
@@ -167,28 +195,40 @@ class Writer:
         """Discard all changes since the last commit and release the lock."""
         try:
             self._catalog.rollback()
-            sweep(self._root, self._catalog.folders())
+            sweep(self._root, set(self._catalog.folders()))
         finally:
             self._release()
 
     def _finish(self, vacuum: bool = False) -> None:
         if not self._segments:
             self._catalog.remove_folders()  # an empty collection keeps no shared parts: later documents may differ
-        self._catalog.commit()
-        sweep(self._root, self._catalog.folders())
+        commit = self._catalog.commit()
+        with suppress(OSError):  # the commit is done, and an older number does not contradict it
+            write_last_commit(self._root, commit)
+        sweep(self._root, set(self._catalog.folders()))
         if vacuum:
             with suppress(CollectionReadOnly):  # VACUUM needs free space; the commit is done, so it can wait
                 self._catalog.vacuum()
         self._release()
 
     def _release(self) -> None:
+        self._closed = True
         self._catalog.close()
         self._lock.release()
+
+    def _require_open(self) -> None:
+        if self._closed:
+            raise CollectionError(
+                f"an error has discarded all changes of {self._root} since the last commit; roll back and make them again"
+            )
+
+    def _records(self) -> Records:
+        return read_records(self._root, self._catalog.folders())
 
     @cached_property
     def _shared(self) -> SharedParts:
         """Opened at first use: deleting and retraining work without them, even if they are damaged."""
-        return SharedParts(SharedPart(self._root, record, self._lenses) for record in self._catalog.shared())
+        return SharedParts(SharedPart(self._root, record, self._lenses) for record in self._records().shared)
 
     def _insert(self, document: Document) -> None:
         key = self._catalog.insert(document)
@@ -200,6 +240,12 @@ class Writer:
         self._catalog.delete(key, in_segment=not buffered)
         if buffered:
             self._batch.drop(key)
+
+    def _set_metadata(self, key: int, document: Document) -> None:
+        buffered = key in self._batch
+        self._catalog.set_metadata(document, key, in_segment=not buffered)
+        if buffered:
+            self._batch.set_metadata(key, document)
 
     def _put(self, key: int, document: Document) -> None:
         """Buffer a document; flush when the buffer is full."""
@@ -214,10 +260,11 @@ class Writer:
             per_passage = len(self._batch) / len(texts)
 
             def fill(folder: Path) -> None:
+                DocumentsPart.write(self._batch.documents, folder / DOCUMENTS)
                 self._build(texts, folder, lambda passages: self.report(passages * per_passage))
 
             segment = write_segment(self._root, self._batch.rows(), fill)
-            self._catalog.add_segment(segment)
+            self._catalog.add_folder(segment)
             self._segments.append(segment)
         self._batch = DocumentBatch(self._passages)
 
@@ -236,7 +283,7 @@ class Writer:
         """Let a lens extend its shared parts."""
         record = write_shared(self._root, self._lenses, name, encoded, self._shared.of(name))
         if record:
-            self._catalog.add_shared(record)
+            self._catalog.add_folder(record)
             self._shared.every.append(SharedPart(self._root, record, self._lenses))
 
     def _reencode(self) -> None:
@@ -244,56 +291,58 @@ class Writer:
 
         Shared parts are built from a sample of all documents, because the first batch may not be representative.
         """
+        folders = [require_whole(self._root, record) / DOCUMENTS for record in self._segments]
+        stored = StoredDocuments([DocumentsPart.open(folder) for folder in folders], self._catalog.changed())
+        buffered = self._batch.documents
+
+        def document(key: int) -> Document:
+            return buffered[key] if key in buffered else stored.take([key])[key]
+
         self._catalog.remove_folders()
         self._segments, self._shared, self._batch = [], SharedParts(), DocumentBatch(self._passages)
         self.changes.truncated = 0
+        keys = self._catalog.keys()
         if names := self._lenses.sharing:
-            sample = draw_sample(self._catalog, self._passages, BUFFER_PASSAGES, BUFFER_CHARACTERS)
+            sample = draw_sample(keys, document, self._passages, BUFFER_PASSAGES, BUFFER_CHARACTERS)
             for users, encoded in self._lenses.encode_docs(names, sample) if sample else ():
                 for name in users:
                     self._share(name, encoded)
-        for key, _, document in self._catalog.all_documents():
-            self._put(key, document)
+        for key in keys.tolist():
+            self._put(key, document(key))
 
     def _merge(self, run: slice) -> None:
         """Replace adjacent segments by one without deleted rows."""
         records = self._segments[run]
         segments = [Segment(self._root, record, self._lenses) for record in records]
         keep = [self._live_mask(segment) for segment in segments]
-        merged = merge_segments(self._root, segments, keep, self._lenses, self._shared)
+        changed = self._catalog.changed(records[0].first_key, records[-1].last_key)
+        merged = merge_segments(self._root, segments, keep, self._lenses, self._shared, changed)
         for record in records:
-            self._catalog.remove_segment(record.id)
-            self._catalog.forget_deleted(record.first_key, record.last_key)
+            self._catalog.remove_folder(record.id)
+            self._catalog.forget_marks(record.first_key, record.last_key)
         replacement: list[SegmentRecord] = []
         if merged:
-            self._catalog.add_segment(merged)
+            self._catalog.add_folder(merged)
             replacement.append(merged)
         self._segments[run] = replacement
 
     def _live_mask(self, segment: Segment) -> Mask:
-        return ~segment.mask(self._catalog.deleted(segment.record.first_key, segment.record.last_key))
+        return ~segment.mask(self._catalog.marked("deleted", segment.record.first_key, segment.record.last_key))
+
+    def _next_merge(self) -> slice | None:
+        changed = self._catalog.marked("changed")
+        ranges = ((record, np.searchsorted(changed, [record.first_key, record.last_key + 1])) for record in self._segments)
+        outdated = [2 * (end - start) > record.documents for record, (start, end) in ranges]
+        return next_merge([record.rows for record in self._segments], self._live_rows(), outdated)
 
     def _live_rows(self) -> list[int]:
         """Number of live rows of each segment."""
         counts = []
         for record in self._segments:
-            deleted = self._catalog.deleted(record.first_key, record.last_key)
+            deleted = self._catalog.marked("deleted", record.first_key, record.last_key)
             live = record.rows
             if len(deleted):
-                keys = PassageRows.open(self._root / FOLDER / record.id / "rows").keys
+                keys = PassageRows.open(self._root / FOLDER / record.id / ROWS).keys
                 live -= int(np.isin(keys, deleted).sum())
             counts.append(live)
         return counts
-
-
-def _lock(root: Path) -> FileLock:
-    lock = FileLock(root / LOCK_NAME, timeout=0, thread_local=False)
-    with clear_errors(root):
-        try:
-            lock.acquire()
-        except Timeout as error:
-            raise CollectionLocked(
-                f"{root} is being written by another process, or through another Collection of this one; "
-                "wait until that has committed and run it again"
-            ) from error
-    return lock

@@ -1,0 +1,43 @@
+"""Creation of the folder of a collection."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from trilens.errors import CollectionExists
+from trilens.store.catalog_file import UNFINISHED
+from trilens.store.failures import clear_errors
+from trilens.store.folders import FOLDER, force
+from trilens.store.last_commit import COMMIT_FILE, write_last_commit
+from trilens.store.lock import LOCK_NAME, lock
+from trilens.store.schema import FILE_NAME
+
+
+def create_folder(root: Path, create_catalog: Callable[[], None], commit: int = 0) -> None:
+    """Create a collection at a path that is new, empty or left by a creation that was interrupted.
+
+    The write lock keeps other processes from creating it at the same time. The catalog comes last: without it there is no
+    collection.
+    """
+    with clear_errors(root):
+        _require_free(root)
+        (root / FOLDER).mkdir(parents=True, exist_ok=True)
+        force(root.parent)
+        with lock(root):
+            _require_free(root)
+            write_last_commit(root, commit)
+            create_catalog()
+
+
+def _require_free(root: Path) -> None:
+    if (root / FILE_NAME).exists():
+        raise CollectionExists(f"{root} holds a collection already; open it, or choose another folder")
+    if root.exists() and (not root.is_dir() or any(_foreign(root))):
+        raise CollectionExists(f"{root} exists and is not a collection; expected a new or empty folder")
+
+
+def _foreign(root: Path) -> Iterator[Path]:
+    """Files that an interrupted creation cannot have left."""
+    ours = {LOCK_NAME, COMMIT_FILE, f"{COMMIT_FILE}.new"}
+    for path in root.iterdir():
+        if path.name not in ours and not path.name.startswith(UNFINISHED) and (path.name != FOLDER or any(path.iterdir())):
+            yield path
