@@ -117,7 +117,7 @@ def indexed(bench: Bench, name: str) -> Collection:
     collection = Collection.open(path) if cached else Collection.create(path, lenses=LENSES, model=bench.model)
     if len(collection) != documents:
         with progress_bar(f"encoding {name}", documents, "docs") as advance:
-            collection.ingest(read([corpus]), advance)
+            collection.ingest(read([corpus]), advance, full_batches=True)
     return collection
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from time import monotonic
 from types import TracebackType
 from typing import Any, Self
 
@@ -25,13 +24,12 @@ from trilens.store.config import CollectionConfig
 from trilens.store.creation import create_folder
 from trilens.store.failures import clear_errors
 from trilens.store.lens_set import LensSet
+from trilens.store.pace import CommitPace
 from trilens.store.schema import FILE_NAME, FolderRecord
 from trilens.store.segment import DOCUMENTS, ROWS
 from trilens.store.snapshot import Snapshot
 from trilens.store.writer import Changes, DocumentsDone, Writer, no_report
 from trilens.text.document import Document, require_utf8
-
-SECONDS_BETWEEN_COMMITS = 20.0
 
 
 class Collection:
@@ -179,16 +177,21 @@ class Collection:
             for document in documents:
                 writer.upsert(_require_document(document))
 
-    def ingest(self, documents: Iterable[Document], report: DocumentsDone = no_report) -> Changes:
+    def ingest(
+        self, documents: Iterable[Document], report: DocumentsDone = no_report, *, full_batches: bool = False
+    ) -> Changes:
         """Upsert a long stream of documents, with a commit every few seconds.
 
         After an interruption committed documents stay, and the same call over the same stream continues where it stopped.
+        `full_batches` commits more rarely, so that the segments do not depend on the speed of the machine.
         """
-        total, last_commit = self.commit(), monotonic()
+        total, pace = self.commit(), CommitPace(full_batches)
         for document in documents:
             self.upsert([document], report)
-            if monotonic() - last_commit > SECONDS_BETWEEN_COMMITS:
-                total, last_commit = total + self.commit(), monotonic()
+            buffered = self._writing(report).buffered_passages
+            if pace.is_due(buffered):
+                total += self.commit()
+                pace.committed(buffered)
         return total + self.commit()
 
     def delete(self, doc_ids: Iterable[str]) -> list[str]:

@@ -216,7 +216,7 @@ def test_optimize(collection: Collection) -> None:
 
 
 def test_ingest_continues_where_it_was_interrupted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("trilens.collection.SECONDS_BETWEEN_COMMITS", 0.0)
+    monkeypatch.setattr("trilens.store.pace.SECONDS", 0.0)
     stream = [Document(f"d{number}", f"river number {number}") for number in range(10)]
 
     def interrupted() -> Iterable[Document]:

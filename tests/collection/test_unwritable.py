@@ -95,7 +95,7 @@ def test_a_read_only_folder_can_be_read(public: Path) -> None:
     assert "\n" not in message
     kind, message = as_nobody(lambda: Collection.create(root / "inside", lenses=["bm25"]))
     assert kind == CollectionReadOnly.__name__
-    assert sorted(path.name for path in root.iterdir()) == ["catalog.sqlite", "segments", "writer.lock"]
+    assert sorted(path.name for path in root.iterdir()) == ["catalog.sqlite", "last-commit", "segments", "writer.lock"]
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can write what others can only read")

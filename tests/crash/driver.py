@@ -18,6 +18,7 @@ from unittest.mock import patch
 from trilens.collection import Collection
 from trilens.store import folders, writer
 from trilens.store.catalog import Catalog
+from trilens.store.schema import FolderRecord, SharedRecord
 
 from ..store.tiny import LENSES, TinyEncoder
 from .history import PASSAGES, History, apply, make_segments_small
@@ -79,6 +80,11 @@ def statement(text: str) -> Condition:
     return lambda _, given, *__: given.startswith(text)
 
 
+def shared(_: Catalog, record: FolderRecord) -> bool:
+    """For `Catalog.add_folder`: it is a shared part."""
+    return isinstance(record, SharedRecord)
+
+
 def half_a_removal(folder: Path, **_: Any) -> None:
     """Die when some files of a folder are removed and some are not."""
     files = sorted(path for path in folder.rglob("*") if path.is_file())
@@ -116,15 +122,16 @@ POINTS: dict[str, tuple[bool, Callable[[], None]]] = {
     "before the rename": (False, lambda: before(Path, "rename")),
     "after the rename": (False, lambda: after(Path, "rename")),
     "second segment of a commit": (False, lambda: after(writer, "write_segment", calls(2))),
-    "segment in the transaction": (False, lambda: after(Catalog, "add_segment")),
+    "segment in the transaction": (False, lambda: after(Catalog, "add_folder")),
     "before a merge": (False, lambda: before(writer, "merge_segments")),
     "after a merge": (False, lambda: after(writer, "merge_segments")),
-    "merged segments removed from the transaction": (False, lambda: after(Catalog, "remove_segment")),
+    "merged segments removed from the transaction": (False, lambda: after(Catalog, "remove_folder")),
     "all folders removed from the transaction": (False, lambda: after(Catalog, "remove_folders")),
     "second segment of a retraining": (False, lambda: while_retraining(writer, "write_segment", calls(2))),
-    "before the commit number": (False, lambda: before(Catalog, "_run", statement("UPDATE facts"))),
+    "before the commit number": (False, lambda: before(Catalog, "_run", statement("INSERT OR REPLACE INTO facts"))),
     "before COMMIT": (False, lambda: before(Catalog, "_run", statement("COMMIT"))),
     "after COMMIT": (True, lambda: after(Catalog, "_run", statement("COMMIT"))),
+    "before the number of the commit has its name": (True, lambda: before(Path, "replace")),
     "half swept": (True, lambda: in_finish(shutil, "rmtree", half_a_removal)),
     "before VACUUM": (True, lambda: before(Catalog, "_run", statement("VACUUM"))),
     "after VACUUM": (True, lambda: after(Catalog, "_run", statement("VACUUM"))),
@@ -133,14 +140,14 @@ POINTS: dict[str, tuple[bool, Callable[[], None]]] = {
 
 SHARING_POINTS: dict[str, tuple[bool, Callable[[], None]]] = {
     "before a shared part": (False, lambda: before(writer, "write_shared", calls(2))),
-    "shared part with a name": (False, lambda: before(Catalog, "add_shared")),
-    "shared part in the transaction": (False, lambda: after(Catalog, "add_shared")),
-    "shared parts of a sample": (False, lambda: while_retraining(Catalog, "all_documents", calls(1))),
+    "shared part with a name": (False, lambda: before(Catalog, "add_folder", shared)),
+    "shared part in the transaction": (False, lambda: after(Catalog, "add_folder", shared)),
+    "shared parts of a sample": (False, lambda: while_retraining(writer.Writer, "_put", calls(1))),
 }
 
 CREATION_POINTS: dict[str, Callable[[], None]] = {
     "no catalog yet": lambda: before(Catalog, "create"),
-    "catalog without its name": lambda: before(Path, "rename"),
+    "catalog without its name": lambda: before(os, "link"),
 }
 
 

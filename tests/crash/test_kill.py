@@ -191,4 +191,4 @@ def test_kill_while_creating(driver: Driver, folder: Path, point: str) -> None:
     with Collection.create(root, lenses=["bm25"], passages=PASSAGES) as collection:
         apply(collection, history.step(0))
         require_state(collection, history, 1)
-    assert sorted(path.name for path in root.iterdir()) == ["catalog.sqlite", "segments", "writer.lock"]
+    assert sorted(path.name for path in root.iterdir()) == ["catalog.sqlite", "last-commit", "segments", "writer.lock"]

@@ -168,11 +168,11 @@ def test_names_on_disk() -> None:
 
 def test_info_counts_what_is_shared_and_asks_the_lenses_for_figures(folder: Path) -> None:
     with Collection.create(folder / "c", lenses=LENSES, encoder=TinyEncoder()) as collection:
-        assert collection.info()["segment_bytes"] == dict.fromkeys(["rows", *LENSES], 0)
+        assert collection.info()["segment_bytes"] == dict.fromkeys(["documents", "rows", *LENSES], 0)
         collection.add(DOCUMENTS)
         collection.commit()
         info = collection.info()
-        for name in ["rows", *LENSES]:
+        for name in ["documents", "rows", *LENSES]:
             files = [path for path in (folder / "c" / "segments").glob(f"*/{name}/**/*") if path.is_file()]
             assert info["segment_bytes"][name] == sum(path.stat().st_size for path in files) > 0
         assert collection.snapshot.shared.of("multi")

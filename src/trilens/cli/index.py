@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from trilens.cli.interrupts import Interrupted
 from trilens.cli.options import Json, Language, LensToMake, Model, Threads, collection_options, lens_names
 from trilens.cli.progress import progress_bar
 from trilens.cli.render import out, print_json
@@ -74,8 +75,8 @@ def index(
 ) -> None:
     """Add documents to a collection, or update it from its sources.
 
-    All input is checked before the collection is changed. Unchanged documents are not encoded again, so an interrupted run
-    resumes when the same command is repeated.
+    All input is checked before the collection is changed. Documents are committed every few seconds and unchanged ones are not
+    encoded again, so an interrupted run resumes when the same command is repeated.
 
     Examples:
 
@@ -110,7 +111,11 @@ def index(
             raise BadInput("no document could be read; expected at least one: see the messages above")
         collection = stack.enter_context(Collection.open_or_create(to, threads=threads, **options))
         advance = stack.enter_context(progress_bar("indexing", surveyed.documents, "docs"))
-        changes = collection.ingest(read(paths, fields, _ignore if skip_bad else None), advance)
+        try:
+            changes = collection.ingest(read(paths, fields, _ignore if skip_bad else None), advance)
+        except KeyboardInterrupt as interrupt:
+            collection.rollback()
+            raise Interrupted(interrupt, f"{len(collection):,} documents are kept in {to}") from interrupt
         documents = len(collection)
         figures = collection.info()["figures"]
     _print_changes(changes, documents, skipped.count, perf_counter() - start, json)

@@ -1,6 +1,6 @@
 """The entry point of the command line. Results go to standard output, all messages to standard error.
 
-Exit codes: 0 success, 1 failure with a one-line error message, 2 usage error.
+Exit codes: 0 success, 1 failure with a one-line error message, 2 usage error, 130 and 143 interrupted by SIGINT and SIGTERM.
 """
 
 import os
@@ -13,6 +13,7 @@ import typer
 from typer.core import TyperCommand, TyperOption
 
 from trilens import __version__
+from trilens.cli.interrupts import Interrupted, interrupt_on_sigterm
 from trilens.errors import TrilensError
 
 app = typer.Typer(
@@ -47,7 +48,7 @@ COMMANDS = (
 
 
 class Command(TyperCommand):
-    """A command that refuses repeated options, of which all but the last value would be dropped silently."""
+    """A command that refuses repeated options, of which all but the last would be dropped silently, and reports interrupts."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Check for repeated options, then parse."""
@@ -57,6 +58,13 @@ class Command(TyperCommand):
                 name = option.opts[0]
                 ctx.fail(f"{name} was given {times} times; expected it once: {name} {option.metavar or 'VALUE'}")
         return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; an interrupt becomes an error with a message."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt as interrupt:
+            raise Interrupted(interrupt) from interrupt
 
 
 for name in COMMANDS:
@@ -85,16 +93,14 @@ def options(
 def main() -> None:
     """Run a command; a TrilensError is printed as one line."""
     debug = "--debug" in sys.argv[1:]
+    interrupt_on_sigterm()
     try:
         app()
     except TrilensError as error:
         if debug:
             raise
         sys.stderr.write(f"trilens: {error}\n")
-        sys.exit(1)
-    except KeyboardInterrupt:
-        sys.stderr.write("trilens: interrupted; committed changes are kept, and the same command resumes\n")
-        sys.exit(130)
+        sys.exit(error.exit_code if isinstance(error, Interrupted) else 1)
     except BrokenPipeError:
         # The reader of standard output has closed it, as `head` does.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

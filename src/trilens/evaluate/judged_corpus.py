@@ -33,7 +33,7 @@ def corpus_collection(
     else:
         collection = Collection.create(_free(target, options), threads=threads, **options)
     with progress("indexing", documents, "docs") as advance:
-        collection.ingest(read(dataset.sources), advance)
+        collection.ingest(read(dataset.sources), advance, full_batches=True)
     if len(collection) > documents:
         present = {document.doc_id for document in read(dataset.sources)}
         collection.delete(doc_id for doc_id in list(_doc_ids(collection)) if doc_id not in present)

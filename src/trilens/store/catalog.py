@@ -6,6 +6,7 @@ of a deleted or replaced document stays in `deleted`, and the key of a document 
 """
 
 import json
+import secrets
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from hashlib import blake2b
@@ -38,6 +39,12 @@ class DocumentRow(NamedTuple):
     hash: bytes
     digest: bytes
 
+    @staticmethod
+    def of(key: int, document: Document) -> "DocumentRow":
+        """The row of a document under a key."""
+        content = (document.doc_id, document.metadata_json(), text_hash(document))
+        return DocumentRow(key, *content, row_digest(*content))
+
     @property
     def is_intact(self) -> bool:
         """Whether the digest fits the other columns."""
@@ -63,7 +70,7 @@ class Catalog:
         """Create the catalog of an empty collection, atomically. The caller holds the write lock."""
         database = new_database()
         catalog = Catalog(root, database)
-        for name, value in {"config": config.to_stored(), "commit": "0"}.items():
+        for name, value in {"config": config.to_stored(), "commit": "0", "id": secrets.token_hex(16)}.items():
             catalog.set_fact(name, value)
         catalog.seal()
         write_file(root, database)

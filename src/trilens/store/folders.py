@@ -87,10 +87,15 @@ def parse_manifest(path: Path, content: bytes) -> SegmentRecord | SharedRecord:
 REPAIR = "run `trilens check --repair` or restore a backup"
 
 
-def require_whole(root: Path, record: FolderRecord) -> Path:
-    """The path of a folder, after checking that all files exist with the recorded size. Other files must not be mapped."""
+def require_whole(root: Path, record: FolderRecord, inside: str = "") -> Path:
+    """The path of a folder, after checking that all files exist with the recorded size. Other files must not be mapped.
+
+    `inside` limits this to a folder in it, whose path is returned.
+    """
     folder = root / FOLDER / record.id
     for file in record.files:
+        if not file.path.startswith(inside):
+            continue
         path = folder / file.path
         try:
             size = path.stat().st_size
@@ -98,7 +103,7 @@ def require_whole(root: Path, record: FolderRecord) -> Path:
             raise CollectionDamaged(f"{path} is missing; {REPAIR}") from error
         if size != file.bytes:
             raise CollectionDamaged(f"{path} has {size} bytes; expected {file.bytes}: {REPAIR}")
-    return folder
+    return folder / inside
 
 
 def record_file(folder: Path, path: Path) -> FileRecord:

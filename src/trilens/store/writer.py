@@ -25,13 +25,14 @@ from trilens.store.last_commit import read_last_commit, require_commit, write_la
 from trilens.store.lens_set import LensSet
 from trilens.store.lock import lock
 from trilens.store.merge import full_merge, merge_segments, next_merge
+from trilens.store.pace import MOST_PASSAGES
 from trilens.store.records import Records, read_records
 from trilens.store.schema import SegmentRecord
 from trilens.store.segment import DOCUMENTS, ROWS, PassageRows, Segment, write_segment
 from trilens.store.shared import SharedPart, SharedParts, write_shared
 from trilens.text.document import Document
 
-BUFFER_PASSAGES = 4096
+BUFFER_PASSAGES = MOST_PASSAGES
 BUFFER_CHARACTERS = 32 << 20
 
 DocumentsDone = Callable[[float], None]
@@ -104,6 +105,11 @@ class Writer:
             self.__dict__.pop("_shared", None)
             raise
         self._catalog.keep()
+
+    @property
+    def buffered_passages(self) -> int:
+        """Number of passages that await encoding."""
+        return self._batch.passages
 
     def add(self, document: Document) -> None:
         """Add a document with an unused id."""
@@ -291,7 +297,7 @@ class Writer:
 
         Shared parts are built from a sample of all documents, because the first batch may not be representative.
         """
-        folders = [require_whole(self._root, record) / DOCUMENTS for record in self._segments]
+        folders = [require_whole(self._root, record, DOCUMENTS) for record in self._segments]
         stored = StoredDocuments([DocumentsPart.open(folder) for folder in folders], self._catalog.changed())
         buffered = self._batch.documents
 

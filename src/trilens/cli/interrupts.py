@@ -1,0 +1,27 @@
+"""Ctrl-C and SIGTERM: both end a command with one line that says what is kept."""
+
+import signal
+from types import FrameType
+
+from trilens.errors import TrilensError
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM was received."""
+
+
+class Interrupted(TrilensError):
+    """A command that a signal has ended."""
+
+    def __init__(self, interrupt: KeyboardInterrupt, kept: str = "committed changes are kept") -> None:
+        super().__init__(f"interrupted; {kept}, and the same command resumes")
+        self.exit_code = 128 + (signal.SIGTERM if isinstance(interrupt, Terminated) else signal.SIGINT)
+
+
+def interrupt_on_sigterm() -> None:
+    """Let SIGTERM interrupt a command as Ctrl-C does."""
+    signal.signal(signal.SIGTERM, _terminate)
+
+
+def _terminate(_number: int, _frame: FrameType | None) -> None:
+    raise Terminated
