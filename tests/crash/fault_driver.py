@@ -16,13 +16,11 @@ from typing import Any
 from trilens.errors import CollectionDamaged, TrilensError
 
 from . import shim
-from .driver import warm_up
 from .history import make_segments_small
-from .operations import OPERATIONS, Operation
+from .operations import OPERATIONS, Operation, say_nothing
 from .shim import FAULTS, NEVER, Fault
 
 SECONDS_TO_LIVE = 120
-SHORTAGES = ("no space", "full disk", "short write", "one open file too many", "too many open files", "no memory", "memory exhausted")
 
 Said = dict[str, Any]
 Tell = Callable[..., None]
@@ -54,33 +52,39 @@ def forked(act: Callable[[Tell], None]) -> tuple[Said, int]:
     return said, os.waitstatus_to_exitcode(status)
 
 
-def attempt(operation: Operation, root: Path, name: str, fault: Fault, number: int, tell: Tell) -> None:
-    """Run an operation with a fault; after an error run it again without."""
+def attempt(operation: Operation, root: Path, fault: Fault, order: Said, tell: Tell) -> None:
+    """Run an operation with a fault. After an error die, or run it again without the fault."""
 
     def say(state: int) -> None:
         tell(acknowledged=state)
 
-    shim.arm(root, fault, number)
+    shim.arm(root, fault, order["number"])
     try:
         operation.run(root, say)
     except TrilensError as error:
         shim.disarm()
         tell(error=f"{type(error).__name__}: {error}")
         assert "\n" not in str(error), str(error)
-        assert not (name in SHORTAGES and isinstance(error, CollectionDamaged)), f"called damage: {error}"
+        assert not (fault.is_shortage and isinstance(error, CollectionDamaged)), f"called damage: {error}"
+        if order.get("die"):
+            os.kill(os.getpid(), signal.SIGKILL)
         operation.again(root, say)
     finally:
         shim.disarm()
-        tell(calls=shim.calls(), happened=shim.happened())
+        tell(happened=shim.happened())
 
 
 def with_fault(template: Path, root: Path, order: Said) -> Said:
-    """What comes of an operation with a fault on a copy of the prepared folder."""
+    """What comes of an operation with a fault on a copy of the prepared folder, while a reader is there."""
     operation, fault = OPERATIONS[order["operation"]], FAULTS[order["fault"]]
     shutil.copytree(template, root)
-    said, code = forked(lambda tell: attempt(operation, root, order["fault"], fault, order["number"], tell))
-    outcome = "killed" if code == -signal.SIGKILL else "raised" if "error" in said else "done"
-    if code and outcome != "killed":
+    reader = hold(operation, root) if order.get("reader") else 0
+    said, code = forked(lambda tell: attempt(operation, root, fault, order, tell))
+    if reader:
+        os.kill(reader, signal.SIGKILL)
+        os.waitpid(reader, 0)
+    outcome = "raised" if "error" in said else "killed" if code == -signal.SIGKILL else "done"
+    if code and code != -signal.SIGKILL:
         said["problem"] = f"exit code {code}"
     verified, code = forked(lambda tell: operation.verify(root, said.get("acknowledged", 0)))
     if code:
@@ -89,18 +93,63 @@ def with_fault(template: Path, root: Path, order: Said) -> Said:
     return said | verified | {"outcome": outcome}
 
 
+def hold(operation: Operation, root: Path) -> int:
+    """The id of a process that reads the collection until it is killed."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        signal.alarm(SECONDS_TO_LIVE)
+        held = operation.read(root)
+        os.write(writing, b"x")
+        while held is not None:
+            signal.pause()
+    os.close(writing)
+    with os.fdopen(reading, "rb") as pipe:
+        assert pipe.read(1) == b"x"
+    return child
+
+
+def log(template: Path, root: Path, order: Said) -> Said:
+    """The calls of an operation that count for a fault, as name, tab and path below the folder."""
+    operation, written = OPERATIONS[order["operation"]], root.with_suffix(".log")
+    shutil.copytree(template, root)
+
+    def act(tell: Tell) -> None:
+        shim.log_calls(os.open(written, os.O_WRONLY | os.O_CREAT | os.O_TRUNC))
+        attempt(operation, root, FAULTS[order["fault"]], {"number": NEVER}, tell)
+
+    said, code = forked(act)
+    assert code == 0
+    shutil.rmtree(root)
+    return said | {"log": written.read_text().splitlines()}
+
+
+def prepared(folder: Path, name: str) -> Path:
+    """The folder of an operation before it runs; operations of one class share it."""
+    template = folder / type(OPERATIONS[name]).__name__
+    if not template.exists():
+        template.mkdir()
+        OPERATIONS[name].prepare(template)
+    return template
+
+
+def warm_up(folder: Path) -> None:
+    """Compile the kernels and import what is imported late."""
+    root = folder / "warm"
+    shutil.copytree(prepared(folder, "retrain"), root)
+    OPERATIONS["retrain"].run(root, say_nothing)
+    OPERATIONS["retrain"].verify(root, 1)
+    shutil.rmtree(root)
+
+
 def serve(folder: Path) -> None:
     """Answer each order."""
     make_segments_small()
-    warm_up()
+    warm_up(folder)
     for line in sys.stdin:
         order = json.loads(line)
-        template = folder / order["operation"]
-        said: Said = {}
-        if not template.exists():
-            template.mkdir()
-            said, _ = forked(lambda _, order=order, template=template: OPERATIONS[order["operation"]].prepare(template))  # type: ignore[misc]
-        said = said or with_fault(template, folder / "work", {"number": NEVER} | order)
+        answer = with_fault if "number" in order else log
+        said = answer(prepared(folder, order["operation"]), folder / "work", order)
         sys.stdout.write(json.dumps(said) + "\n")
         sys.stdout.flush()
 

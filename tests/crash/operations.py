@@ -7,10 +7,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from trilens import collection as collections
+
 from trilens.collection import Collection
 from trilens.errors import CollectionError, CollectionMissing, TrilensError
+from trilens.store import pace
 from trilens.store.schema import FILE_NAME
+from trilens.store.writer import Changes
 from trilens.text.document import Document
 
 from ..store.tiny import LENSES, TinyEncoder
@@ -18,6 +20,12 @@ from .history import COMMON, PASSAGES, History, State, apply
 from .states import require_documents, require_no_other_files, require_swept
 
 Say = Callable[[int], None]
+
+
+def say_nothing(state: int) -> None:
+    """Acknowledge nothing."""
+
+
 OPTIONS: dict[str, Any] = {"lenses": LENSES, "passages": PASSAGES}
 HISTORY = History(11)
 STEPS = 4  # commits before the operation
@@ -34,6 +42,10 @@ class Operation:
     def run(self, root: Path, say: Say) -> None:
         """The operation. `say` acknowledges the state of a number: it must never be lost."""
         raise NotImplementedError
+
+    def read(self, root: Path) -> object:
+        """What a reader holds open during the operation."""
+        return root
 
     def again(self, root: Path, say: Say) -> None:
         """In the same process, after an error whose cause is gone: the operation succeeds."""
@@ -104,6 +116,9 @@ class Change(Operation):
         self._change(self._collection, say)
         self._collection.close()
 
+    def read(self, root: Path) -> object:
+        return opened(root).snapshot
+
     def again(self, root: Path, say: Say) -> None:
         collection = self._collection or opened(root)
         collection.rollback()
@@ -145,14 +160,14 @@ def _index(collection: Collection, say: Say) -> None:
     """Ingest with a commit after each document."""
     commit = collection.commit
 
-    def committing() -> collections.Changes:
+    def committing() -> Changes:
         changes = commit()
         if changes.added or changes.replaced:
             say(collection.snapshot.commit - STEPS)
         return changes
 
     collection.commit = committing  # type: ignore[method-assign]
-    collections.SECONDS_BETWEEN_COMMITS = -1
+    pace.SECONDS = -1
     collection.ingest([*NEW[:2], *CHANGED])
 
 

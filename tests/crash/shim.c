@@ -87,8 +87,8 @@ static int is_below(const char *path) {
 // The fault of this call; it is NOTHING for all calls that do not count.
 static int fault(const char *name, int kind, const char *path) {
     if (!is_below(path)) return NOTHING;
-    if (log_fd >= 0 && kind != READ) dprintf(log_fd, "%s\t%s\n", name, path + root_length);
     if (action == NOTHING || !(kinds & kind)) return NOTHING;
+    if (log_fd >= 0) dprintf(log_fd, "%s\t%s\n", name, path + root_length);
     long number = atomic_fetch_add(&calls, 1) + 1;
     if (!fault_at || number < fault_at || (number > fault_at && !lasting)) return NOTHING;
     atomic_fetch_add(&happened, 1);

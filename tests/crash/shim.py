@@ -29,6 +29,11 @@ class Fault:
         """Whether the process dies."""
         return self.action in (KILL_BEFORE, KILL_AFTER)
 
+    @property
+    def is_shortage(self) -> bool:
+        """Whether something is used up, which must not be called damage."""
+        return self.error in (errno.ENOSPC, errno.EMFILE, errno.ENOMEM)
+
 
 KILLS = {"kill before": Fault(KILL_BEFORE, CHANGES), "kill after": Fault(KILL_AFTER, CHANGES)}
 FAILURES = {
@@ -40,7 +45,7 @@ FAILURES = {
     "one open file too many": Fault(FAIL, OPEN | CREATE, errno.EMFILE),
     "too many open files": Fault(FAIL, OPEN | CREATE, errno.EMFILE, lasting=True),
     "no memory": Fault(FAIL, MAP | OPEN | CREATE, errno.ENOMEM),
-    "memory exhausted": Fault(FAIL, MAP, errno.ENOMEM, lasting=True),
+    "memory exhausted": Fault(FAIL, MAP | OPEN | CREATE, errno.ENOMEM, lasting=True),
 }
 FAULTS = KILLS | FAILURES
 
@@ -85,5 +90,5 @@ def happened() -> int:
 
 
 def log_calls(descriptor: int) -> None:
-    """Write a line for each call below the armed folder: its name, a tab and the path inside of the folder."""
+    """Write a line for each call that counts: its name, a tab, and the path relative to the armed folder."""
     _shim().fault_log(descriptor)
