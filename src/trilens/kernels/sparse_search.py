@@ -16,6 +16,7 @@ from trilens.kernels.prefetch import prefetch
 from trilens.kernels.row_filter import RowFilter
 from trilens.kernels.sparse import fetch_row, score_row
 from trilens.kernels.sparse_bounds import MOST_TERMS, ROOM, SparseArrays, add_bounds, find_terms, heaviest, work_of
+from trilens.kernels.sparse_lists import WINDOW
 from trilens.kernels.topk import offer
 
 GROUP = 32  # rows that share one highest bound
@@ -32,7 +33,10 @@ class SearchBudget(NamedTuple):
 
 
 class BoundBuffers(NamedTuple):
-    """Buffers that all queries of a batch share: the bound of each row, and a list of rows."""
+    """Buffers that all queries of a batch share: the bound of each row, and a list of rows.
+
+    The memory of `sums` extends to a whole number of windows, as damaged lists may name any row of a window.
+    """
 
     sums: UInt16s
     rows: Int32s
@@ -125,7 +129,7 @@ def offer_taken(
         # The negation also accepts a heap that is not full (-inf), and a unit of 0, with which sums are no bounds.
         if not sums[rows[i]] < heap_scores[0] * unit * SLACK:
             score = score_row(rows[i], query, indptr, terms, codes, scales)
-            if score > 0:
+            if score > 0 and score < np.inf:
                 offer(heap_scores, heap_rows, score, first_row + rows[i])
 
 
@@ -144,7 +148,7 @@ def offer_allowed(
     for row in range(len(scales)):
         if not filtered or allowed[row]:
             score = score_row(row, query, indptr, terms, codes, scales)
-            if score > 0:
+            if score > 0 and score < np.inf:
                 offer(heap_scores, heap_rows, score, first_row + row)
 
 
@@ -174,6 +178,7 @@ def search_one(
         offer_allowed(row_filter, query, segment, first_row, heap_scores, heap_rows)
         return True
     unit = add_bounds(lists, segment, sums)
+    sums[len(segment.scales) :] = 0  # only damaged lists and columns give these a bound
     if row_filter.active:
         allowed = row_filter.allowed
         for row in range(len(allowed)):
@@ -222,7 +227,8 @@ def search(
     """
     count = len(segment.indptr) - 1
     row_filter, size = RowFilter(allowed, filtered), (count + BLOCK - 1) // BLOCK * BLOCK
-    buffers = BoundBuffers(np.empty(size, np.uint16), np.empty(size + 1, np.int32))
+    whole_windows = np.empty((count + WINDOW - 1) // WINDOW * WINDOW, np.uint16)
+    buffers = BoundBuffers(whole_windows[:size], np.empty(size + 1, np.int32))
     if filtered:
         count = allowed.sum()
     for q in range(len(query_ptr) - 1):

@@ -2,25 +2,36 @@
 
 import errno
 import json
+import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from trilens.errors import CollectionDamaged, CollectionError, CollectionLocked, CollectionReadOnly
+from trilens.errors import CollectionDamaged, CollectionError, CollectionLocked, CollectionReadOnly, OutOfResources, shortage
 from trilens.store.schema import FILE_NAME
 
 
 @contextmanager
 def clear_errors(root: Path) -> Iterator[None]:
-    """Translate errors of SQLite, the file system and JSON parsing to errors of trilens."""
+    """Translate errors of SQLite, the file system, memory and JSON parsing to errors of trilens."""
     try:
         yield
-    except (sqlite3.Error, OSError, json.JSONDecodeError) as error:
-        raise _translate(root, error) from error
+    except (sqlite3.Error, OSError, MemoryError, json.JSONDecodeError) as error:
+        raise _shortage(root, error) or _translate(root, error) from error
 
 
-def _translate(root: Path, error: sqlite3.Error | OSError | json.JSONDecodeError) -> CollectionError:
+def _shortage(root: Path, error: Exception) -> OutOfResources | None:
+    """The error of a system without descriptors or memory. SQLite does not say why it could not open a file."""
+    if getattr(error, "sqlite_errorname", None) == "SQLITE_CANTOPEN":
+        try:
+            os.close(os.open(os.devnull, os.O_RDONLY))
+        except OSError as refused:
+            return shortage(root, refused)
+    return shortage(root, error) if isinstance(error, OSError | MemoryError) else None
+
+
+def _translate(root: Path, error: Exception) -> CollectionError:
     text = str(error)
     full = getattr(error, "sqlite_errorname", None) in ("SQLITE_FULL", "SQLITE_IOERR_SHMSIZE")
     full |= " requested and " in text  # a short write in numpy, which sets no errno
