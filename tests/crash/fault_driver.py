@@ -9,7 +9,8 @@ import shutil
 import signal
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -66,7 +67,7 @@ def attempt(operation: Operation, root: Path, fault: Fault, order: Said, tell: T
         tell(error=f"{type(error).__name__}: {error}")
         assert "\n" not in str(error), str(error)
         assert not (fault.is_shortage and isinstance(error, CollectionDamaged)), f"called damage: {error}"
-        if order.get("die"):
+        if order["die"]:
             os.kill(os.getpid(), signal.SIGKILL)
         operation.again(root, say)
     finally:
@@ -78,11 +79,8 @@ def with_fault(template: Path, root: Path, order: Said) -> Said:
     """What comes of an operation with a fault on a copy of the prepared folder, while a reader is there."""
     operation, fault = OPERATIONS[order["operation"]], FAULTS[order["fault"]]
     shutil.copytree(template, root)
-    reader = hold(operation, root) if order.get("reader") else 0
-    said, code = forked(lambda tell: attempt(operation, root, fault, order, tell))
-    if reader:
-        os.kill(reader, signal.SIGKILL)
-        os.waitpid(reader, 0)
+    with reading(operation, root, order["reader"]):
+        said, code = forked(lambda tell: attempt(operation, root, fault, order, tell))
     outcome = "raised" if "error" in said else "killed" if code == -signal.SIGKILL else "done"
     if code and code != -signal.SIGKILL:
         said["problem"] = f"exit code {code}"
@@ -93,8 +91,12 @@ def with_fault(template: Path, root: Path, order: Said) -> Said:
     return said | verified | {"outcome": outcome}
 
 
-def hold(operation: Operation, root: Path) -> int:
-    """The id of a process that reads the collection until it is killed."""
+@contextmanager
+def reading(operation: Operation, root: Path, wanted: bool) -> Iterator[None]:
+    """Another process reads the collection meanwhile and is killed in the end."""
+    if not wanted:
+        yield
+        return
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
@@ -106,7 +108,9 @@ def hold(operation: Operation, root: Path) -> int:
     os.close(writing)
     with os.fdopen(reading, "rb") as pipe:
         assert pipe.read(1) == b"x"
-    return child
+    yield
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
 
 
 def log(template: Path, root: Path, order: Said) -> Said:
@@ -116,9 +120,10 @@ def log(template: Path, root: Path, order: Said) -> Said:
 
     def act(tell: Tell) -> None:
         shim.log_calls(os.open(written, os.O_WRONLY | os.O_CREAT | os.O_TRUNC))
-        attempt(operation, root, FAULTS[order["fault"]], {"number": NEVER}, tell)
+        attempt(operation, root, FAULTS[order["fault"]], {"number": NEVER, "die": False}, tell)
 
-    said, code = forked(act)
+    with reading(operation, root, order["reader"]):
+        said, code = forked(act)
     assert code == 0
     shutil.rmtree(root)
     return said | {"log": written.read_text().splitlines()}
