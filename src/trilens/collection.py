@@ -20,14 +20,16 @@ from trilens.search.options import SearchOptions, tuned_name
 from trilens.search.search import Search
 from trilens.store.catalog import Catalog
 from trilens.store.check import BytesDone, CheckReport, check_collection, require_intact
+from trilens.store.commit_record import CommitRecord
 from trilens.store.config import CollectionConfig
-from trilens.store.creation import create_folder
+from trilens.store.creation import create_collection
 from trilens.store.failures import clear_errors
 from trilens.store.lens_set import LensSet
 from trilens.store.pace import CommitPace
 from trilens.store.schema import FILE_NAME, FolderRecord
 from trilens.store.segment import DOCUMENTS, ROWS
 from trilens.store.snapshot import Snapshot
+from trilens.store.upgrade import UpgradeReport, upgrade_collection
 from trilens.store.writer import Changes, DocumentsDone, Writer, no_report
 from trilens.text.document import Document, require_utf8
 
@@ -59,7 +61,7 @@ class Collection:
         config = CollectionConfig.of(**options)
         if config.heads:
             config = _with_model(config, encoder)
-        create_folder(root, lambda: Catalog.create(root, config))
+        create_collection(root, CommitRecord.empty(config))
         return Collection(root, config, threads, encoder)
 
     @staticmethod
@@ -94,6 +96,27 @@ class Collection:
             collection.close()
             raise
         return collection
+
+    @staticmethod
+    def upgrade(
+        path: str | Path,
+        *,
+        model: str | None = None,
+        threads: int | None = None,
+        encoder: HeadsEncoder | None = None,
+        report: DocumentsDone = no_report,
+    ) -> UpgradeReport:
+        """Upgrade a collection of an older format version, in place and atomically; no document is lost.
+
+        Only versions whose indexes cannot be taken over are encoded again, by `model` if theirs is not at hand.
+        """
+
+        def make_lenses(old: CollectionConfig) -> tuple[CollectionConfig, LensSet]:
+            config = old.model_copy(update={"model": model or old.model, "model_fingerprint": ""})
+            config = _with_model(config, encoder) if config.heads else config
+            return config, LensSet(config, threads, encoder)
+
+        return upgrade_collection(Path(path), make_lenses, report)
 
     @property
     def lenses(self) -> list[str]:

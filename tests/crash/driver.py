@@ -16,7 +16,7 @@ from typing import Any
 from unittest.mock import patch
 
 from trilens.collection import Collection
-from trilens.store import folders, writer
+from trilens.store import creation, folders, writer
 from trilens.store.catalog import Catalog
 from trilens.store.schema import FolderRecord, SharedRecord
 
@@ -146,7 +146,7 @@ SHARING_POINTS: dict[str, tuple[bool, Callable[[], None]]] = {
 }
 
 CREATION_POINTS: dict[str, Callable[[], None]] = {
-    "no catalog yet": lambda: before(Catalog, "create"),
+    "no catalog yet": lambda: before(creation, "write_catalog"),
     "catalog without its name": lambda: before(os, "link"),
 }
 

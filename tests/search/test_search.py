@@ -15,8 +15,9 @@ from trilens.search.fusion import Fusion
 from trilens.search.hits import Hit
 from trilens.search.options import MOST_HITS, SearchOptions
 from trilens.search.search import Search
-from trilens.store.catalog import Catalog
+from trilens.store.commit_record import CommitRecord
 from trilens.store.config import CollectionConfig
+from trilens.store.creation import create_collection
 from trilens.store.lens_set import LensSet
 from trilens.store.snapshot import Snapshot
 from trilens.store.writer import Writer
@@ -64,8 +65,7 @@ def snapshot(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Snapshot]:
 
 
 def make(root: Path) -> Path:
-    (root / "segments").mkdir()
-    Catalog.create(root, CollectionConfig())
+    create_collection(root, CommitRecord.empty(CollectionConfig()))
     return root
 
 

@@ -5,9 +5,9 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from trilens.store import merge, writer
-from trilens.store.catalog import Catalog
+from trilens.store.commit_record import CommitRecord
 from trilens.store.config import CollectionConfig, PassageConfig
-from trilens.store.creation import create_folder
+from trilens.store.creation import create_collection
 
 MEMORY = Path("/dev/shm")
 
@@ -26,5 +26,5 @@ def root(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(merge, "FANOUT", 3)
     monkeypatch.setattr(merge, "SMALLEST", 6)
     config = CollectionConfig(lenses=("bm25",), passages=PassageConfig(words=6, overlap=2))
-    create_folder(folder, lambda: Catalog.create(folder, config))
+    create_collection(folder, CommitRecord.empty(config))
     return folder

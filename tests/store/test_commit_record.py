@@ -9,8 +9,8 @@ from trilens.errors import CollectionDamaged, UnknownFormat
 from trilens.store import merge, writer
 from trilens.store.catalog import Catalog
 from trilens.store.check import check_collection
-from trilens.store.commit_record import RECORD, CommitRecord, seal, write_catalog
-from trilens.store.creation import create_folder
+from trilens.store.commit_record import RECORD, CommitRecord, seal
+from trilens.store.creation import create_collection
 from trilens.store.schema import FORMAT_VERSION
 from trilens.text.document import Document
 
@@ -64,11 +64,7 @@ def rebuilt(root: Path, copy: Path) -> Path:
     """A collection with the folders of another one and the catalog of its record."""
     record = CommitRecord.from_json(record_of(root).to_json(), "record")
 
-    def fill() -> None:
-        shutil.copytree(root / "segments", copy / "segments", dirs_exist_ok=True)
-        write_catalog(copy, record)
-
-    create_folder(copy, fill, record.commit)
+    create_collection(copy, record, lambda: shutil.copytree(root / "segments", copy / "segments", dirs_exist_ok=True))
     return copy
 
 

@@ -56,6 +56,10 @@ def files(root: Path) -> list[Path]:
     return sorted(path for path in (root / "segments").rglob("*") if path.is_file())
 
 
+def a_segment(root: Path) -> Path:
+    return next((root / "segments").glob("*/rows")).parent
+
+
 def problems(root: Path) -> list[str]:
     with Collection.open(root, encoder=TinyEncoder()) as collection:
         found = collection.check().problems
@@ -135,7 +139,7 @@ def test_a_missing_file_is_named(root: Path) -> None:
 
 
 def test_a_missing_segment_is_named(root: Path) -> None:
-    gone = files(root)[0].parents[1]
+    gone = a_segment(root)
     shutil.rmtree(gone)
     assert problems(root)
     assert all(str(gone) in problem for problem in problems(root))
@@ -177,7 +181,7 @@ def test_a_pickle_under_the_name_of_an_array_is_not_run(root: Path) -> None:
 
 @pytest.mark.parametrize("place", ["segments/notes.txt", "segments/mine/a.npy", "segments/{}/x.npy", "segments/{}/rows/y"])
 def test_a_foreign_file_is_named_and_left_alone(root: Path, place: str) -> None:
-    foreign = root / place.format(files(root)[0].parents[1].name)
+    foreign = root / place.format(a_segment(root).name)
     foreign.parent.mkdir(exist_ok=True)
     foreign.write_text("mine")
     named = [problem for problem in problems(root) if "does not belong" in problem]
@@ -191,7 +195,7 @@ def test_a_foreign_file_is_named_and_left_alone(root: Path, place: str) -> None:
 
 
 def test_what_a_dead_writer_left_is_no_damage(root: Path) -> None:
-    whole = files(root)[0].parents[1]
+    whole = a_segment(root)
     for name in ("0123456789abcdef", "unfinished-0123456789abcdef"):
         shutil.copytree(whole, whole.with_name(name))
     assert problems(root) == []
@@ -292,9 +296,11 @@ def test_a_changed_catalog_is_found(root: Path, statement: str, said: str) -> No
 
 def test_metadata_that_is_no_json(root: Path) -> None:
     change(root, "UPDATE documents SET metadata = '{' WHERE doc_id = 'a'")
-    with Collection.open(root, encoder=TinyEncoder()) as collection:
-        with pytest.raises(CollectionDamaged, match=r"catalog\.sqlite"):
-            collection.search(["river"], lenses=["bm25"], filter={"year": 1999})
+    with (
+        Collection.open(root, encoder=TinyEncoder()) as collection,
+        pytest.raises(CollectionDamaged, match=r"catalog\.sqlite"),
+    ):
+        collection.search(["river"], lenses=["bm25"], filter={"year": 1999})
     try:
         found = problems(root)
     except CollectionDamaged as error:

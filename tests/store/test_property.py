@@ -17,7 +17,6 @@ from trilens.encode.models import resolve_model
 from trilens.encode.onnx import OnnxEncoder
 from trilens.search.hits import Hit
 from trilens.store import merge, writer
-from trilens.store.catalog import Catalog
 from trilens.store.config import DEFAULT_MODEL
 from trilens.text.document import Document
 

@@ -34,6 +34,7 @@ COMMANDS = (
     "info",
     "check",
     "optimize",
+    "upgrade",
     "eval",
     "compare",
     "tune",

@@ -6,7 +6,6 @@ of a deleted or replaced document stays in `deleted`, and the key of a document 
 """
 
 import json
-import secrets
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from hashlib import blake2b
@@ -17,7 +16,7 @@ import numpy as np
 
 from trilens.errors import BadInput, CollectionDamaged, CollectionReadOnly
 from trilens.kernels.array_types import Int64s
-from trilens.store.catalog_file import FileState, connect, file_state, new_database, write_file
+from trilens.store.catalog_file import FileState, connect, file_state
 from trilens.store.config import CollectionConfig
 from trilens.store.documents import text_hash
 from trilens.store.failures import clear_errors
@@ -64,17 +63,6 @@ class Catalog:
         self._root = root
         self._connection = connection
         self._state = state
-
-    @staticmethod
-    def create(root: Path, config: CollectionConfig) -> None:
-        """Create the catalog of an empty collection, atomically. The caller holds the write lock."""
-        database = new_database()
-        catalog = Catalog(root, database)
-        for name, value in {"config": config.to_stored(), "commit": "0", "id": secrets.token_hex(16)}.items():
-            catalog.set_fact(name, value)
-        catalog.seal()
-        write_file(root, database)
-        database.close()
 
     @staticmethod
     def open(root: Path) -> "Catalog":

@@ -11,7 +11,8 @@ from trilens.store.folders import force
 from trilens.store.schema import APPLICATION_ID, FILE_NAME, FORMAT_VERSION, TABLES
 
 UNFINISHED = f"{FILE_NAME}.new"  # the start of the names of catalogs that are being created
-OLDEST_UPGRADED = 4  # the oldest format version that `trilens upgrade` reads
+BUSY_SECONDS = 30.0  # a lock of another process is waited for
+OLDEST_UPGRADED = 1  # the oldest format version that `trilens upgrade` reads
 WAL_VERSIONS = slice(18, 20)  # the bytes of the header that select the write-ahead log
 NO_ROOM = ("SQLITE_FULL", "SQLITE_IOERR_SHMSIZE", "SQLITE_IOERR_SHMOPEN", "SQLITE_IOERR_WRITE", "SQLITE_CANTOPEN")
 
@@ -28,8 +29,8 @@ def new_database() -> sqlite3.Connection:
     return connection
 
 
-def write_file(root: Path, database: sqlite3.Connection) -> None:
-    """Write a database in memory as the catalog of a new collection, atomically. The caller holds the write lock."""
+def write_file(root: Path, database: sqlite3.Connection, *, replace: bool = False) -> None:
+    """Write a database in memory as the catalog of a collection, atomically. The caller holds the write lock."""
     image = bytearray(database.serialize())
     image[WAL_VERSIONS] = b"\2\2"
     with clear_errors(root):
@@ -39,7 +40,10 @@ def write_file(root: Path, database: sqlite3.Connection) -> None:
         try:
             unfinished.write_bytes(image)
             force(unfinished)
-            os.link(unfinished, root / FILE_NAME)  # unlike a rename, a link never replaces a catalog
+            if replace:
+                unfinished.replace(root / FILE_NAME)
+            else:
+                os.link(unfinished, root / FILE_NAME)  # unlike a rename, a link never replaces a catalog
         except FileExistsError as error:
             raise CollectionExists(f"{root} holds a collection already; open it, or choose another folder") from error
         finally:
@@ -76,7 +80,7 @@ def file_state(path: Path) -> FileState:
 def raw_connection(path: Path, mode: str = "mode=rw") -> sqlite3.Connection:
     """A connection to a catalog file of any version. Nothing that the file defines is trusted."""
     uri = f"{path.absolute().as_uri()}?{mode}"
-    connection = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False, timeout=30)
+    connection = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False, timeout=BUSY_SECONDS)
     connection.execute("PRAGMA trusted_schema = OFF")
     connection.execute("PRAGMA cell_size_check = ON")
     return connection
@@ -93,11 +97,26 @@ def _connected(path: Path, mode: str) -> tuple[sqlite3.Connection, FileState | N
     return connection, state
 
 
-def _require_format(path: Path, connection: sqlite3.Connection) -> None:
+def format_version(root: Path) -> int:
+    """The format version of a collection, which may be one that this release does not open."""
+    with clear_errors(root):
+        connection = raw_connection(root / FILE_NAME)
+        try:
+            return _version(root / FILE_NAME, connection)
+        finally:
+            connection.close()
+
+
+def _version(path: Path, connection: sqlite3.Connection) -> int:
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if application != APPLICATION_ID:
         raise CollectionDamaged(f"{path} is not a trilens catalog; expected the folder of a trilens collection")
+    return int(version)
+
+
+def _require_format(path: Path, connection: sqlite3.Connection) -> None:
+    version = _version(path, connection)
     if OLDEST_UPGRADED <= version < FORMAT_VERSION:
         raise UnknownFormat(
             f"{path} has format version {version}; this trilens reads version {FORMAT_VERSION}: "

@@ -3,7 +3,8 @@
 The catalog's rows are not part of it: ids, texts and metadata of the documents are in their segments.
 """
 
-from dataclasses import dataclass
+import secrets
+from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
 from typing import Annotated, TypeVar
@@ -13,6 +14,7 @@ from pydantic import Field, StringConstraints, TypeAdapter, ValidationError
 from trilens.errors import CollectionDamaged, UnknownFormat
 from trilens.store.catalog import LARGEST_KEY, Catalog, DocumentRow
 from trilens.store.catalog_file import new_database, write_file
+from trilens.store.config import CollectionConfig
 from trilens.store.documents import DocumentsPart
 from trilens.store.folders import FOLDER, REPAIR
 from trilens.store.records import read_records
@@ -32,20 +34,36 @@ class CommitRecord:
 
     facts: dict[str, str]
     folders: dict[FolderId, Checksum]
-    deleted: tuple[Key, ...]
-    changed: dict[Key, str]
+    deleted: tuple[Key, ...] = ()
+    changed: dict[Key, str] = field(default_factory=dict)
     next_key: Key
 
     @staticmethod
-    def of(catalog: Catalog) -> "CommitRecord":
-        """The commit that a catalog sees."""
+    def empty(config: CollectionConfig) -> "CommitRecord":
+        """A collection without documents."""
+        facts = {"config": config.to_stored(), "commit": "0", "id": secrets.token_hex(16)}
+        return CommitRecord(facts=facts, folders={}, next_key=1)
+
+    @staticmethod
+    def of(catalog: Catalog, marks: bool = True) -> "CommitRecord":
+        """The commit that a catalog sees, with or without the deleted and changed keys."""
         return CommitRecord(
             facts={name: value for name, value in catalog.facts().items() if name != "digest"},
             folders=catalog.folders(),
-            deleted=tuple(catalog.marked("deleted").tolist()),
-            changed=catalog.changed(),
+            deleted=tuple(catalog.marked("deleted").tolist()) if marks else (),
+            changed=catalog.changed() if marks else {},
             next_key=catalog.next_key(),
         )
+
+    @staticmethod
+    def read(root: Path) -> "CommitRecord":
+        """The last commit of a collection."""
+        catalog = Catalog.open(root)
+        try:
+            catalog.begin()
+            return CommitRecord.of(catalog)
+        finally:
+            catalog.close()
 
     @property
     def commit(self) -> int:
@@ -75,8 +93,11 @@ class CommitRecord:
 RECORD = TypeAdapter(CommitRecord)
 
 
-def write_catalog(root: Path, record: CommitRecord) -> None:
-    """Write the catalog of a commit whose folders are in place. The caller holds the write lock."""
+def write_catalog(root: Path, record: CommitRecord, *, replace: bool = False) -> None:
+    """Write the catalog of a commit whose folders are in place, atomically. The caller holds the write lock.
+
+    `replace` permits it to take the place of another catalog, which must not be in use.
+    """
     database = new_database()
     catalog = Catalog(root, database)
     try:
@@ -97,7 +118,7 @@ def write_catalog(root: Path, record: CommitRecord) -> None:
             catalog.mark("changed", key)
         catalog.set_next_key(record.next_key)
         catalog.seal()
-        write_file(root, database)
+        write_file(root, database, replace=replace)
     finally:
         database.close()
 

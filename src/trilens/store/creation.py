@@ -1,31 +1,33 @@
-"""Creation of the folder of a collection."""
+"""Creation of a collection: its folder, then its catalog."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from trilens.errors import CollectionExists
 from trilens.store.catalog_file import UNFINISHED
+from trilens.store.commit_record import CommitRecord, write_catalog
 from trilens.store.failures import clear_errors
 from trilens.store.folders import FOLDER, force
 from trilens.store.last_commit import COMMIT_FILE, write_last_commit
-from trilens.store.lock import LOCK_NAME, lock
+from trilens.store.lock import LOCK_NAME, locked
 from trilens.store.schema import FILE_NAME
 
 
-def create_folder(root: Path, create_catalog: Callable[[], None], commit: int = 0) -> None:
+def create_collection(root: Path, record: CommitRecord, fill: Callable[[], object] = lambda: None) -> None:
     """Create a collection at a path that is new, empty or left by a creation that was interrupted.
 
-    The write lock keeps other processes from creating it at the same time. The catalog comes last: without it there is no
-    collection.
+    `fill` brings the folders of the record in place. The write lock keeps other processes from creating the collection at the
+    same time. The catalog comes last: without it there is no collection.
     """
     with clear_errors(root):
         _require_free(root)
         (root / FOLDER).mkdir(parents=True, exist_ok=True)
         force(root.parent)
-        with lock(root):
+        with locked(root):
             _require_free(root)
-            write_last_commit(root, commit)
-            create_catalog()
+            fill()
+            write_last_commit(root, record)
+            write_catalog(root, record)
 
 
 def _require_free(root: Path) -> None:

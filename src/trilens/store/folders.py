@@ -49,14 +49,18 @@ def write_folder(root: Path, describe: Callable[[str], Record], fill: Callable[[
 
 
 def finish_folder(folder: Path, record: Record) -> Record:
-    """Write the manifest of a filled folder and sync everything to disk; returns the record with files and checksum."""
+    """Sync the files of a folder to disk and write its manifest; returns the record with files and checksum."""
     files = tuple(record_file(folder, path) for path in sorted(folder.rglob("*")) if path.is_file())
-    described = replace(record, files=files)
-    content = RECORD.dump_json(described, exclude={"checksum"})
+    return write_manifest(folder, replace(record, files=files))
+
+
+def write_manifest(folder: Path, record: Record) -> Record:
+    """Write the manifest of a folder and sync it and all entries to disk; returns the record with the checksum."""
+    content = RECORD.dump_json(record, exclude={"checksum"})
     (folder / MANIFEST).write_bytes(content)
     for path in (folder / MANIFEST, folder, *(path for path in folder.rglob("*") if path.is_dir())):
         force(path)
-    return replace(described, checksum=blake2b(content, digest_size=16).hexdigest())
+    return replace(record, checksum=blake2b(content, digest_size=16).hexdigest())
 
 
 def read_record(root: Path, folder_id: str, expected: str) -> SegmentRecord | SharedRecord:

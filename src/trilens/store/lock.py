@@ -1,5 +1,7 @@
 """The write lock of a collection."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -22,3 +24,13 @@ def lock(root: Path) -> FileLock:
                 "wait until that has committed and run it again"
             ) from error
     return taken
+
+
+@contextmanager
+def locked(root: Path) -> Iterator[None]:
+    """Hold the write lock of a collection."""
+    taken = lock(root)
+    try:
+        yield
+    finally:
+        taken.release()

@@ -18,6 +18,7 @@ from trilens.errors import BadInput, CollectionError, CollectionReadOnly
 from trilens.kernels.array_types import Mask
 from trilens.store.batch import DocumentBatch, draw_sample
 from trilens.store.catalog import Catalog
+from trilens.store.commit_record import CommitRecord
 from trilens.store.documents import DocumentsPart, StoredDocuments, text_hash
 from trilens.store.failures import clear_errors
 from trilens.store.folders import FOLDER, require_whole, sweep
@@ -208,9 +209,9 @@ class Writer:
     def _finish(self, vacuum: bool = False) -> None:
         if not self._segments:
             self._catalog.remove_folders()  # an empty collection keeps no shared parts: later documents may differ
-        commit = self._catalog.commit()
-        with suppress(OSError):  # the commit is done, and an older number does not contradict it
-            write_last_commit(self._root, commit)
+        self._catalog.commit()
+        with suppress(OSError, CollectionError):  # the commit is done, and the record of an older one does not contradict it
+            write_last_commit(self._root, CommitRecord.of(self._catalog, marks=False))
         sweep(self._root, set(self._catalog.folders()))
         if vacuum:
             with suppress(CollectionReadOnly):  # VACUUM needs free space; the commit is done, so it can wait
