@@ -8,7 +8,7 @@ from typing import Any, Self
 from trilens.encode.folder import CONFIG_FILE, ModelFolder, TermWeighting
 from trilens.encode.model import HeadsEncoder, ModelEncoder
 from trilens.encode.models import bundled_models, resolve_model
-from trilens.errors import BadInput, CollectionMissing
+from trilens.errors import BadInput, CollectionError, CollectionMissing
 from trilens.explain.disentangle import Word, disentangle
 from trilens.explain.explain import explain
 from trilens.explain.explanation import Explanation
@@ -232,7 +232,7 @@ class Collection:
             return Changes()
         writer, self._writer = self._writer, None
         changes = writer.commit()
-        self.refresh()
+        self._move_on()
         return changes
 
     def rollback(self) -> None:
@@ -250,7 +250,7 @@ class Collection:
         writer = self._writing(report)
         self._writer = None
         changes = writer.optimize(retrain)
-        self.refresh()
+        self._move_on()
         return changes
 
     def refresh(self) -> bool:
@@ -260,6 +260,13 @@ class Collection:
             return True
         self._snapshot = Snapshot(self.path, self._lenses, previous=old)
         return self._snapshot.commit != old.commit
+
+    def _move_on(self) -> None:
+        """Move to the commit that was made. If it cannot be opened, which does not undo it, the next search says why."""
+        try:
+            self.refresh()
+        except CollectionError:
+            self._snapshot = None
 
     def check(self, report: BytesDone = lambda count: None) -> CheckReport:
         """Verify every file and every document on disk."""
