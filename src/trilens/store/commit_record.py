@@ -38,7 +38,7 @@ class CommitRecord:
 
     @staticmethod
     def of(catalog: Catalog) -> "CommitRecord":
-        """The commit that a catalog sees."""
+        """The commit that a catalog sees, in a transaction."""
         return CommitRecord(
             facts={name: value for name, value in catalog.facts().items() if name != "digest"},
             folders=catalog.folders(),

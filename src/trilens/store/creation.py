@@ -11,9 +11,11 @@ from trilens.store.last_commit import COMMIT_FILE, write_last_commit
 from trilens.store.lock import LOCK_NAME, lock
 from trilens.store.schema import FILE_NAME
 
+CREATING = "creating"  # the folders beside this file are left-overs of an interrupted restoration
+
 
 def create_folder(root: Path, create_catalog: Callable[[], None], commit: int = 0) -> None:
-    """Create a collection at a path that is new, empty or left by a creation that was interrupted.
+    """Create a collection at a path that is new, empty or left by a creation or restoration that was interrupted.
 
     The write lock keeps other processes from creating it at the same time. The catalog comes last: without it there is no
     collection.
@@ -24,8 +26,10 @@ def create_folder(root: Path, create_catalog: Callable[[], None], commit: int = 
         force(root.parent)
         with lock(root):
             _require_free(root)
+            (root / CREATING).touch()
             write_last_commit(root, commit)
             create_catalog()
+            (root / CREATING).unlink()
 
 
 def _require_free(root: Path) -> None:
@@ -37,7 +41,9 @@ def _require_free(root: Path) -> None:
 
 def _foreign(root: Path) -> Iterator[Path]:
     """Files that an interrupted creation cannot have left."""
-    ours = {LOCK_NAME, COMMIT_FILE, f"{COMMIT_FILE}.new"}
+    ours = {LOCK_NAME, CREATING, COMMIT_FILE, f"{COMMIT_FILE}.new"}
+    if (root / CREATING).exists() or not any((root / FOLDER).glob("*")):
+        ours.add(FOLDER)
     for path in root.iterdir():
-        if path.name not in ours and not path.name.startswith(UNFINISHED) and (path.name != FOLDER or any(path.iterdir())):
+        if path.name not in ours and not path.name.startswith(UNFINISHED):
             yield path
