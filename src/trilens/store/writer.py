@@ -18,8 +18,8 @@ from trilens.errors import BadInput, CollectionError
 from trilens.kernels.array_types import Mask
 from trilens.store.batch import DocumentBatch, draw_sample
 from trilens.store.catalog import Catalog
-from trilens.store.catalog_file import remove_unfinished
 from trilens.store.commit_record import CommitRecord
+from trilens.store.creation import remove_left_overs
 from trilens.store.documents import DocumentsPart, StoredDocuments, text_hash
 from trilens.store.failures import clear_errors
 from trilens.store.folders import FOLDER, orphans, require_whole, sweep
@@ -217,7 +217,7 @@ class Writer:
 
     def _sweep(self) -> None:
         """Remove the left-overs of writers that failed or died, once no interrupted commit can need them."""
-        remove_unfinished(self._root)
+        remove_left_overs(self._root)
         known = set(self._catalog.folders())
         if any(orphans(self._root, known)):
             self._catalog.settle()
