@@ -130,8 +130,8 @@ def log(template: Path, root: Path, order: Said) -> Said:
 
 
 def prepared(folder: Path, name: str) -> Path:
-    """The folder of an operation before it runs; operations of one class share it."""
-    template = folder / type(OPERATIONS[name]).__name__
+    """The folder of an operation before it runs; operations with the same start share it."""
+    template = folder / OPERATIONS[name].start
     if not template.exists():
         template.mkdir()
         OPERATIONS[name].prepare(template)

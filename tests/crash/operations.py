@@ -3,18 +3,19 @@
 To cover another operation, add an `Operation` to `OPERATIONS`.
 """
 
+import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-
 from trilens.collection import Collection
-from trilens.errors import CollectionError, CollectionMissing, TrilensError
+from trilens.errors import CollectionMissing, TrilensError
 from trilens.store import pace
-from trilens.store.schema import FILE_NAME
+from trilens.store.schema import FILE_NAME, FORMAT_VERSION
 from trilens.store.writer import Changes
 from trilens.text.document import Document
 
+from ..store.test_upgrade import DOCUMENTS, old_collection
 from ..store.tiny import LENSES, TinyEncoder
 from .history import COMMON, PASSAGES, History, State, apply
 from .states import require_documents, require_no_other_files, require_swept
@@ -35,6 +36,11 @@ PROBE = Document("probe", f"{COMMON} after the fault")
 
 class Operation:
     """An operation on the folder `root` below which I/O fails."""
+
+    @property
+    def start(self) -> str:
+        """A name for what `prepare` makes, which operations may share."""
+        return type(self).__name__
 
     def prepare(self, root: Path) -> None:
         """Make what the operation needs. The folder is empty."""
@@ -112,6 +118,7 @@ class Change(Operation):
                 apply(collection, HISTORY.step(number))
 
     def run(self, root: Path, say: Say) -> None:
+        self._collection = None  # in case that opening fails
         self._collection = opened(root)
         self._change(self._collection, say)
         self._collection.close()
@@ -144,6 +151,94 @@ class Change(Operation):
         return documents
 
 
+class Backup(Operation):
+    """A second backup: the first stays whole, and the second is whole or not listed."""
+
+    def prepare(self, root: Path) -> None:
+        Collection.create(root / "c", encoder=TinyEncoder(), **OPTIONS).close()
+        with opened(root) as collection:
+            for number in range(STEPS):
+                apply(collection, HISTORY.step(number))
+                if number == 1:
+                    collection.backup(root / "b")
+
+    def run(self, root: Path, say: Say) -> None:
+        with opened(root) as collection:
+            collection.backup(root / "b")
+        say(1)
+
+    def verify(self, root: Path, acknowledged: int) -> None:
+        listed = [backup.commit for backup in Collection.backups(root / "b")]
+        assert listed in ([2, STEPS], [2])
+        assert len(listed) == 2 or not acknowledged
+        with opened(root) as collection:
+            require_documents(collection, BEFORE, STEPS)
+            assert collection.backup(root / "b", verify=True).problems == []
+        for commit in (2, STEPS):
+            Collection.restore(root / "b", root / f"r{commit}", commit=commit)
+            with Collection.open(root / f"r{commit}", encoder=TinyEncoder()) as restored:
+                require_documents(restored, HISTORY.state(commit), commit)
+
+
+class Restoration(Operation):
+    """A restoration: the collection is there and whole, or it is not there and the backup can be restored again."""
+
+    def prepare(self, root: Path) -> None:
+        OPERATIONS["upsert"].prepare(root)
+        with opened(root) as collection:
+            collection.backup(root / "b")
+        shutil.rmtree(root / "c")
+
+    def run(self, root: Path, say: Say) -> None:
+        Collection.restore(root / "b", root / "c")
+        say(1)
+
+    def again(self, root: Path, say: Say) -> None:
+        if not (root / "c" / FILE_NAME).exists():  # else it was restored although an error was raised
+            self.run(root, say)
+
+    def verify(self, root: Path, acknowledged: int) -> None:
+        assert (root / "c" / FILE_NAME).exists() or not acknowledged
+        self.again(root, say_nothing)
+        collection = opened(root)
+        require_documents(collection, BEFORE, STEPS)
+        require_writable(collection, BEFORE)
+
+
+class Upgrade(Operation):
+    """An upgrade: the collection has the old format and can be upgraded again, or the new one and all documents."""
+
+    def __init__(self, version: int) -> None:
+        self._version = version
+
+    @property
+    def start(self) -> str:
+        return f"format-{self._version}"
+
+    def prepare(self, root: Path) -> None:
+        old_collection(self._version, root)
+
+    def run(self, root: Path, say: Say) -> None:
+        Collection.upgrade(root / "texts")
+        say(1)
+
+    def verify(self, root: Path, acknowledged: int) -> None:
+        report = Collection.upgrade(root / "texts")
+        assert report.documents == len(DOCUMENTS)
+        assert report.version == FORMAT_VERSION or not acknowledged
+        collection = Collection.open(root / "texts", threads=1)
+        assert collection.check().problems == []
+        assert {doc_id: collection.get(doc_id) for doc_id in DOCUMENTS} == DOCUMENTS
+        [found] = collection.search(["fox"])
+        assert [hit.doc_id for hit in found] == ["fox", "late"]
+        collection.upsert([PROBE])
+        collection.commit()
+        assert collection.check().documents == len(DOCUMENTS) + 1
+        require_swept(collection)
+        collection.close()
+        require_no_other_files(collection.path)
+
+
 def _after(*documents: Document, without: Sequence[str] = ()) -> State:
     """The documents before the operation, with these changes."""
     kept = {doc_id: document for doc_id, document in BEFORE.items() if doc_id not in without}
@@ -152,7 +247,10 @@ def _after(*documents: Document, without: Sequence[str] = ()) -> State:
 
 OLD = sorted(BEFORE)
 NEW = [Document(f"n{number}", f"{COMMON} number {number} " + "reef " * 12 * number, "Reefs") for number in range(4)]
-CHANGED = [Document(OLD[0], f"{COMMON} rewritten", "Again"), Document(OLD[1], BEFORE[OLD[1]].text, BEFORE[OLD[1]].title, {"a": 1})]
+CHANGED = [
+    Document(OLD[0], f"{COMMON} rewritten", "Again"),
+    Document(OLD[1], BEFORE[OLD[1]].text, BEFORE[OLD[1]].title, {"a": 1}),
+]
 DELETED = OLD[::2]
 
 
@@ -215,4 +313,8 @@ OPERATIONS: dict[str, Operation] = {
     "two calls": Change(_two_calls, _after(*NEW), partial=_after(NEW[0])),
     "optimize": Change(_optimize(retrain=False), BEFORE),
     "retrain": Change(_optimize(retrain=True), BEFORE),
+    "backup": Backup(),
+    "restore": Restoration(),
+    "upgrade": Upgrade(4),
+    "upgrade by encoding": Upgrade(3),
 }

@@ -47,7 +47,8 @@ def _translate(root: Path, error: Exception) -> CollectionError:
     if "locked" in text or "busy" in text:
         return CollectionLocked(f"{root} is being written by another process; wait for it to finish and run it again")
     if name.startswith("SQLITE_IOERR") or number == errno.EIO:
-        return CollectionError(f"{root} cannot be read or written ({text}); check the disk and run it again")
+        reason = getattr(error, "strerror", None) or text
+        return CollectionError(f"{root} cannot be read or written ({reason}); check the disk and run it again")
     if isinstance(error, OSError):
         return CollectionError(f"{root} cannot be used ({error.strerror or text}); choose another folder")
     return CollectionDamaged(f"{root / FILE_NAME} cannot be read ({text}); run `trilens check` or restore a copy")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
-from trilens.errors import BadInput, CollectionDamaged, CollectionError, CollectionMissing
+from trilens.errors import BadInput, CollectionDamaged, CollectionError, CollectionMissing, OutOfResources
 from trilens.store.backup.folder_place import UNFINISHED
 from trilens.store.backup.place import BLOCK_BYTES, LOCK_NAME, CheckedSource, Place, Source, read_small
 from trilens.store.check import BytesDone
@@ -60,6 +60,8 @@ class Contents:
                 try:
                     backup = unseal(BACKUP, read_small(place, name), f"{name} in {place.name}")
                     contents.backups.append(_require_name(backup, name, place))
+                except OutOfResources:  # says nothing about the backup
+                    raise
                 except CollectionError as error:
                     contents.problems.append(str(error))
         contents.backups.sort(key=lambda backup: (backup.made, backup.commit))
