@@ -20,9 +20,9 @@ from .oracle import holds
 def passes(document: dict[str, Any], where: dict[str, Any]) -> bool:
     """Whether SQLite lets metadata, stored as documents store it, through the filter."""
     stored = Document("x", "", metadata=document).metadata_json()
-    sql, operands = to_sql(where)
+    sql = to_sql(where)
     with closing(sqlite3.connect(":memory:")) as connection:
-        found = connection.execute(f"SELECT 1 FROM (SELECT ? AS metadata) WHERE {sql}", [stored, *operands])
+        found = connection.execute(f"SELECT 1 FROM (SELECT ? AS metadata) WHERE {sql.text}", [stored, *sql.values])
         return found.fetchone() is not None
 
 
