@@ -8,7 +8,8 @@ import pytest
 
 pytest.importorskip("fastapi")
 
-from trilens.errors import BadInput
+from trilens.cancellation import is_unwanted, require_wanted
+from trilens.errors import BadInput, Stopped
 from trilens.http.failures import Refused
 from trilens.http.worker import MOST_AT_ONCE, SHARE, Worker
 
@@ -49,6 +50,13 @@ class Blocked:
 def panic() -> None:
     """What no `except Exception` catches, as a panic in a compiled library."""
     raise KeyboardInterrupt
+
+
+def endless(begun: Event) -> list[str]:
+    """Work that goes on until it is stopped."""
+    begun.set()
+    while True:
+        require_wanted()
 
 
 def later() -> float:
@@ -111,6 +119,69 @@ def test_what_waited_too_long_is_not_searched() -> None:
     error = late.exception()
     assert isinstance(error, Refused) and error.status == 504
     assert blocked.batches == [("same", ["kept"])]
+
+
+def test_running_work_that_nobody_waits_for_stops() -> None:
+    worker: Worker[str] = Worker("test", lambda options, queries: endless(begun), lambda size: None, waiting=1000)
+    begun = Event()
+    for start in (
+        lambda: worker.call(lambda: endless(begun), later()),
+        lambda: worker.search("same", ["q"], later()),
+    ):
+        begun.clear()
+        future = start()
+        assert begun.wait(SOON)
+        future.cancel()
+        assert isinstance(future.exception(), Stopped)
+        assert worker.call(lambda: "free", later()).result() == "free"
+    worker.close()
+
+
+def test_the_deadline_stops_running_work() -> None:
+    worker: Worker[str] = Worker("test", lambda options, queries: endless(Event()), lambda size: None, waiting=1000)
+    for start in (
+        lambda: worker.call(lambda: endless(Event()), monotonic() + 0.2),
+        lambda: worker.search("same", ["q"], monotonic() + 0.2),
+    ):
+        error = start().exception()
+        assert isinstance(error, Stopped) or (isinstance(error, Refused) and error.status == 504)
+    worker.close()
+
+
+def test_a_batch_stops_when_nobody_waits_for_any_of_it() -> None:
+    blocked, calls, unwanted = Blocked(), list[list[str]](), list[bool]()
+
+    def search(settings: object, queries: list[str]) -> Sequence[str]:
+        calls.append(queries)
+        first.cancel()
+        unwanted.append(is_unwanted())
+        second.cancel()
+        unwanted.append(is_unwanted())
+        require_wanted()
+        return queries
+
+    blocked.worker._search = search
+    first = blocked.worker.search("same", ["a"], later())
+    second = blocked.worker.search("same", [f"b{n}" for n in range(2 * MOST_AT_ONCE)], later())
+    blocked.open()
+    assert unwanted == [False, True]
+    assert isinstance(first.exception(), Stopped) and isinstance(second.exception(), Stopped)
+    assert calls == [["a", *(f"b{n}" for n in range(SHARE))]]  # not again one by one, and no further share
+
+
+def test_the_rest_of_a_request_that_nobody_waits_for_is_not_searched() -> None:
+    blocked, calls = Blocked(), list[list[str]]()
+
+    def search(settings: object, queries: list[str]) -> Sequence[str]:
+        calls.append(queries)
+        many.cancel()
+        return queries
+
+    blocked.worker._search = search
+    many = blocked.worker.search("same", ["q"] * 3 * SHARE, later())
+    blocked.open()
+    assert isinstance(many.exception(), Refused)
+    assert calls == [["q"] * SHARE]
 
 
 def test_too_many_are_sent_away_and_the_count_is_kept() -> None:

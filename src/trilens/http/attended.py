@@ -5,7 +5,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from fastapi.routing import APIRoute
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 CLIENT_LEFT = 499  # in metrics; nobody receives it
@@ -19,7 +19,10 @@ class AttendedRoute(APIRoute):
         handle = super().get_route_handler()
 
         async def attend(request: Request) -> Response:
-            await request.body()  # so that the next message is the disconnect
+            try:
+                await request.body()  # so that the next message is the disconnect
+            except ClientDisconnect:
+                return Response(status_code=CLIENT_LEFT)
             answering = asyncio.ensure_future(handle(request))
             leaving = asyncio.ensure_future(_disconnect(request))
             try:

@@ -26,6 +26,11 @@ class FairLock:
         self._depth = 0
         self._queue: deque[_Turn] = deque()
 
+    @property
+    def waiting(self) -> int:
+        """Number of threads that wait for the lock."""
+        return len(self._queue)
+
     def __enter__(self) -> None:
         """Wait for the lock."""
         if self._owner == get_ident():
