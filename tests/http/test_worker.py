@@ -1,8 +1,10 @@
 """The worker: batches, fairness, deadlines; a search that is slow on purpose lets requests pile up."""
 
 from collections.abc import Sequence
+from concurrent.futures import Future
 from threading import Barrier, Event
 from time import monotonic
+from typing import Any
 
 import pytest
 
@@ -121,30 +123,20 @@ def test_what_waited_too_long_is_not_searched() -> None:
     assert blocked.batches == [("same", ["kept"])]
 
 
-def test_running_work_that_nobody_waits_for_stops() -> None:
-    worker: Worker[str] = Worker("test", lambda options, queries: endless(begun), lambda size: None, waiting=1000)
+@pytest.mark.parametrize("kind", ["call", "search"])
+@pytest.mark.parametrize("ended_by", ["cancel", "deadline"])
+def test_running_work_that_nobody_waits_for_stops(kind: str, ended_by: str) -> None:
     begun = Event()
-    for start in (
-        lambda: worker.call(lambda: endless(begun), later()),
-        lambda: worker.search("same", ["q"], later()),
-    ):
-        begun.clear()
-        future = start()
-        assert begun.wait(SOON)
+    worker: Worker[str] = Worker("test", lambda options, queries: endless(begun), lambda size: None, waiting=1000)
+    deadline = monotonic() + (SOON if ended_by == "cancel" else 1)
+    future: Future[Any] = (
+        worker.call(lambda: endless(begun), deadline) if kind == "call" else worker.search("same", ["q"], deadline)
+    )
+    assert begun.wait(SOON)
+    if ended_by == "cancel":
         future.cancel()
-        assert isinstance(future.exception(), Stopped)
-        assert worker.call(lambda: "free", later()).result() == "free"
-    worker.close()
-
-
-def test_the_deadline_stops_running_work() -> None:
-    worker: Worker[str] = Worker("test", lambda options, queries: endless(Event()), lambda size: None, waiting=1000)
-    for start in (
-        lambda: worker.call(lambda: endless(Event()), monotonic() + 0.2),
-        lambda: worker.search("same", ["q"], monotonic() + 0.2),
-    ):
-        error = start().exception()
-        assert isinstance(error, Stopped) or (isinstance(error, Refused) and error.status == 504)
+    assert isinstance(future.exception(), Stopped)
+    assert worker.call(lambda: "free", later()).result() == "free"
     worker.close()
 
 

@@ -40,8 +40,27 @@ def after(calls: int) -> Callable[[], bool]:
     return lambda: not (left and left.pop())
 
 
+def add_one_more(collection: Collection) -> None:
+    """A commit that the snapshot of the collection does not see."""
+    with Collection.open(collection.path) as other:
+        other.add([Document("more", "word", metadata={"n": COUNT})])
+
+
 def test_other_threads_read_while_a_filter_is_computed(collection: Collection) -> None:
+    snapshot, keys = collection.snapshot, list[int | None]()
+
+    def read_elsewhere() -> bool:
+        keys.append(pool.submit(snapshot.key, "d3").result(30))
+        return False
+
+    with ThreadPoolExecutor(1) as pool, stop_when(read_elsewhere):
+        assert count_where(snapshot, WHERE) == COUNT - 10
+    assert len(keys) >= COUNT and None not in keys
+
+
+def test_other_threads_read_between_the_turns_of_a_filter_over_an_older_commit(collection: Collection) -> None:
     snapshot, begun, seen = collection.snapshot, Event(), list[int]()
+    add_one_more(collection)
     lock = snapshot._lock
 
     def wait_for_the_other() -> bool:
@@ -58,17 +77,20 @@ def test_other_threads_read_while_a_filter_is_computed(collection: Collection) -
         assert other.result() is not None
 
 
-def test_a_filter_that_nobody_waits_for_stops_and_leaves_the_snapshot_at_its_commit(collection: Collection) -> None:
+@pytest.mark.parametrize("commit", ["last", "older"])
+def test_a_filter_that_nobody_waits_for_stops_and_leaves_the_snapshot_at_its_commit(
+    collection: Collection, commit: str
+) -> None:
     snapshot = collection.snapshot
-    with Collection.open(collection.path) as other:
-        other.add([Document("more", "word", metadata={"n": COUNT})])
+    if commit == "older":
+        add_one_more(collection)
     for checks in (0, 1, 2, 7, COUNT - 1):
         with stop_when(after(checks)), pytest.raises(Stopped):
             snapshot.mask(WHERE)
     assert snapshot.key("more") is None
     assert count_where(snapshot, WHERE) == COUNT - 10
     collection.refresh()
-    assert count_where(collection.snapshot, WHERE) == COUNT - 9
+    assert count_where(collection.snapshot, WHERE) == COUNT - (9 if commit == "older" else 10)
 
 
 def test_the_filter_of_one_large_document_stops_as_well(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ of a deleted or replaced document stays in `deleted`, and the key of a document 
 import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing, suppress
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from trilens.cancellation import require_wanted
-from trilens.errors import BadInput, CollectionDamaged, CollectionReadOnly
+from trilens.errors import BadInput, CollectionDamaged, CollectionError, CollectionReadOnly
 from trilens.kernels.array_types import Int64s
 from trilens.store.catalog_file import FileState, connect, file_state, new_database, write_file
 from trilens.store.config import CollectionConfig
@@ -76,6 +76,16 @@ class Catalog:
     def open(root: Path) -> "Catalog":
         """Open an existing catalog after checking its application id, format version and tables."""
         return Catalog(root, *connect(root))
+
+    def twin(self, commit: int) -> "Catalog | None":
+        """Another connection that reads this commit; None if there is a newer commit, or no connection can be had."""
+        with suppress(CollectionError), ExitStack() as stack:
+            twin = stack.enter_context(closing(Catalog.open(self._root)))
+            twin.begin()
+            if twin.commit_number() == commit:
+                stack.pop_all()
+                return twin
+        return None
 
     def close(self) -> None:
         """Close the connection."""

@@ -1,12 +1,14 @@
 """`FilterMasks`: which rows of a commit pass a filter.
 
-A filter is computed over ranges of keys. The lock of the catalog is held for one range at a time, so that other searches read
-in between, and a search that is no longer wanted stops after its range at the latest.
+A filter is computed on a connection of its own while the commit is the last one of the collection. SQLite cannot open an older
+commit again; then the filter shares the connection of the snapshot: it takes its lock for one range of keys at a time, so that
+other searches read in between.
 """
 
 import json
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, closing, nullcontext
 from hashlib import blake2b
 from itertools import pairwise
 from threading import Lock
@@ -32,9 +34,9 @@ SECONDS_PER_CHECK = 0.1
 class FilterMasks:
     """The masks of filters over the rows of one commit; the last ones are kept. Threads may share it."""
 
-    def __init__(self, catalog: Catalog, segments: Sequence[Segment], lock: FairLock) -> None:
+    def __init__(self, catalog: Catalog, commit: int, segments: Sequence[Segment], lock: FairLock) -> None:
         """`lock` is held while the catalog is read."""
-        self._catalog, self._segments, self._lock = catalog, segments, lock
+        self._catalog, self._commit, self._segments, self._lock = catalog, commit, segments, lock
         self._masks: OrderedDict[bytes, Mask] = OrderedDict()
         self._running: dict[bytes, Lock] = {}  # by filter: held by the thread that computes its mask
         self._state = Lock()  # guards both; not the lock of the catalog, so that a kept mask is had at once
@@ -69,16 +71,24 @@ class FilterMasks:
                 self._masks.popitem(last=False)
 
     def _compute(self, sql: Sql) -> Mask:
-        found = self._catalog.keys_where(sql.text, sql.values, self._ranges(sql.conditions))
-        keys = [np.empty(0, np.int64)]
-        while (part := self._read(found)) is not None:
-            keys.append(part)
-        every = np.sort(np.concatenate(keys))
-        return np.concatenate([np.zeros(0, np.bool_), *(segment.mask(every) for segment in self._segments)])
+        twin = self._catalog.twin(self._commit)
+        if twin is None:
+            keys = self._keys(self._catalog, self._lock, sql)
+        else:
+            with closing(twin):
+                keys = self._keys(twin, nullcontext(), sql)
+        return np.concatenate([np.zeros(0, np.bool_), *(segment.mask(keys) for segment in self._segments)])
 
-    def _read(self, found: Iterator[Int64s]) -> Int64s | None:
-        with self._lock:
-            return next(found, None)
+    def _keys(self, catalog: Catalog, lock: AbstractContextManager[None], sql: Sql) -> Int64s:
+        """The keys of the documents that satisfy a condition, ascending."""
+        found = catalog.keys_where(sql.text, sql.values, self._ranges(sql.conditions))
+        part: Int64s | None = np.empty(0, np.int64)
+        parts = []
+        while part is not None:
+            parts.append(part)
+            with lock:
+                part = next(found, None)
+        return np.sort(np.concatenate(parts))
 
     def _ranges(self, conditions: int) -> list[KeyRange]:
         """Ranges of keys that take about the same time."""
