@@ -47,7 +47,7 @@ def search(service: Running, **options: Any) -> httpx.Response:
 
 
 def test_others_are_answered_while_filters_take_their_time(large: Path) -> None:
-    with running(large, "--threads", CLIENTS + 1, "--max-seconds", 8) as service, ThreadPoolExecutor(CLIENTS) as pool:
+    with running(large, "--threads", CLIENTS + 1, "--max-seconds", 5) as service, ThreadPoolExecutor(CLIENTS) as pool:
         search(service)
         hostile = [pool.submit(search, service, filter={"$and": [MINUTES, {"x": {"$ne": n}}]}) for n in range(CLIENTS)]
         answered = 0
@@ -56,7 +56,7 @@ def test_others_are_answered_while_filters_take_their_time(large: Path) -> None:
                 answer = search(service, **options)
                 assert answer.status_code == 200, answer.text
                 answered += 1
-        assert answered > 4
+        assert answered
         for future in hostile:
             answer = future.result()
             assert answer.status_code == 504 and answer.headers["Retry-After"]
@@ -64,7 +64,7 @@ def test_others_are_answered_while_filters_take_their_time(large: Path) -> None:
 
 
 def test_threads_are_free_after_their_requests_timed_out(large: Path) -> None:
-    with running(large, "--threads", 1, "--max-seconds", 3) as service:
+    with running(large, "--threads", 1, "--max-seconds", 2) as service:
         for number in range(2):
             assert search(service, filter={"$and": [MINUTES, {"x": {"$ne": number}}]}).status_code == 504
             assert len(search(service).json()["answers"][0]["hits"]) == 3
