@@ -77,12 +77,16 @@ class Catalog:
         """Open an existing catalog after checking its application id, format version and tables."""
         return Catalog(root, *connect(root))
 
-    def twin(self, commit: int) -> "Catalog | None":
-        """Another connection that reads this commit; None if there is a newer commit, or no connection can be had."""
+    def stored_digest(self) -> str:
+        """The digest of the commit, which no other commit of any collection has."""
+        return self._fact("digest")
+
+    def twin(self, digest: str) -> "Catalog | None":
+        """Another connection that reads the commit with this digest; None if that is not the last one, or cannot be opened."""
         with suppress(CollectionError), ExitStack() as stack:
             twin = stack.enter_context(closing(Catalog.open(self._root)))
             twin.begin()
-            if twin.commit_number() == commit:
+            if twin.stored_digest() == digest:
                 stack.pop_all()
                 return twin
         return None
@@ -149,7 +153,7 @@ class Catalog:
 
     def verify(self) -> None:
         """Raise if the facts, the folders or the next key are not those of the commit."""
-        if self._fact("digest") != self._digest():
+        if self.stored_digest() != self._digest():
             raise CollectionDamaged(f"{self._root / FILE_NAME} has changed: its records do not fit their digest; {REPAIR}")
 
     def config(self) -> CollectionConfig:

@@ -34,9 +34,10 @@ SECONDS_PER_CHECK = 0.1
 class FilterMasks:
     """The masks of filters over the rows of one commit; the last ones are kept. Threads may share it."""
 
-    def __init__(self, catalog: Catalog, commit: int, segments: Sequence[Segment], lock: FairLock) -> None:
+    def __init__(self, catalog: Catalog, segments: Sequence[Segment], lock: FairLock) -> None:
         """`lock` is held while the catalog is read."""
-        self._catalog, self._commit, self._segments, self._lock = catalog, commit, segments, lock
+        self._catalog, self._segments, self._lock = catalog, segments, lock
+        self._commit = catalog.stored_digest()
         self._masks: OrderedDict[bytes, Mask] = OrderedDict()
         self._running: dict[bytes, Lock] = {}  # by filter: held by the thread that computes its mask
         self._state = Lock()  # guards both; not the lock of the catalog, so that a kept mask is had at once

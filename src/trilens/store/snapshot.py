@@ -51,7 +51,7 @@ class Snapshot:
         self._catalog, self.segments, self.shared = _open(root, lenses, previous)
         self._close = finalize(self, self._catalog.close)  # at the latest when the snapshot is collected
         self.commit = self._catalog.commit_number()
-        self._masks = FilterMasks(self._catalog, self.commit, self.segments, self._lock)
+        self._masks = FilterMasks(self._catalog, self.segments, self._lock)
         self._first_rows = np.cumsum([0, *(len(segment) for segment in self.segments)])
 
     def close(self) -> None:
