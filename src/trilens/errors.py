@@ -69,6 +69,10 @@ class ServiceFailed(TrilensError):
     """An external service did not answer as expected."""
 
 
+class Stopped(TrilensError):
+    """Work was stopped because its time was over or nobody waited for it any more."""
+
+
 def first_error(error: "ValidationError | Sequence[Mapping[str, Any]]", known: Iterable[str] = ()) -> str:
     """Format the first error of a failed validation as one line: "PLACE is VALUE; expected …".
 

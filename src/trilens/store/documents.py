@@ -56,6 +56,12 @@ class DocumentsPart:
             raise CollectionDamaged(f"{folder} holds arrays that do not fit together; run `trilens check`")
         return part
 
+    @property
+    def metadata_bytes(self) -> Int64s:
+        """The length of the stored metadata of each document."""
+        lengths: Int64s = np.diff(self.offsets).reshape(-1, FIELDS)[:, METADATA]
+        return lengths
+
     def find(self, key: int) -> int | None:
         """The position of a document; None if the segment does not hold it."""
         position = int(np.searchsorted(self.keys, key))

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from trilens.errors import CollectionDamaged, CollectionError, CollectionLocked, CollectionReadOnly
+from trilens.cancellation import STOPPED
+from trilens.errors import CollectionDamaged, CollectionError, CollectionLocked, CollectionReadOnly, Stopped, TrilensError
 from trilens.store.schema import FILE_NAME
 
 
@@ -20,8 +21,10 @@ def clear_errors(root: Path) -> Iterator[None]:
         raise _translate(root, error) from error
 
 
-def _translate(root: Path, error: sqlite3.Error | OSError | json.JSONDecodeError) -> CollectionError:
+def _translate(root: Path, error: sqlite3.Error | OSError | json.JSONDecodeError) -> TrilensError:
     text = str(error)
+    if getattr(error, "sqlite_errorname", None) == "SQLITE_INTERRUPT":
+        return Stopped(STOPPED)
     full = getattr(error, "sqlite_errorname", None) in ("SQLITE_FULL", "SQLITE_IOERR_SHMSIZE")
     full |= " requested and " in text  # a short write in numpy, which sets no errno
     if full or getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
