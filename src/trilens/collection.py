@@ -30,6 +30,7 @@ from trilens.store.creation import create_collection
 from trilens.store.failures import clear_errors
 from trilens.store.lens_set import LensSet
 from trilens.store.pace import CommitPace
+from trilens.store.repair import RepairReport, repair_collection
 from trilens.store.schema import FILE_NAME, FolderRecord
 from trilens.store.segment import DOCUMENTS, ROWS
 from trilens.store.snapshot import Snapshot
@@ -123,6 +124,17 @@ class Collection:
             return config, LensSet(config, threads, encoder)
 
         return upgrade_collection(Path(path), make_lenses, report)
+
+    @staticmethod
+    def repair(
+        path: str | Path,
+        *,
+        threads: int | None = None,
+        encoder: HeadsEncoder | None = None,
+        report: DocumentsDone = no_report,
+    ) -> RepairReport:
+        """Repair a damaged collection: keep what is whole, encode documents with damaged indexes again, list what is gone."""
+        return repair_collection(Path(path), lambda config: LensSet(config, threads, encoder), report)
 
     @property
     def lenses(self) -> list[str]:

@@ -75,6 +75,10 @@ class ServiceFailed(TrilensError):
     """An external service did not answer as expected."""
 
 
+class Stopped(TrilensError):
+    """Work was stopped because its time was over or nobody waited for it any more."""
+
+
 def shortage(path: Path, error: OSError | MemoryError) -> OutOfResources | None:
     """The error to raise if the system refused `path` a file descriptor or memory; None if something else went wrong."""
     number = errno.ENOMEM if isinstance(error, MemoryError) else error.errno

@@ -11,6 +11,7 @@ from typing import Any
 from trilens.collection import Collection
 from trilens.errors import CollectionMissing, TrilensError
 from trilens.store import pace
+from trilens.store.folders import FOLDER
 from trilens.store.schema import FILE_NAME, FORMAT_VERSION
 from trilens.store.writer import Changes
 from trilens.text.document import Document
@@ -239,6 +240,28 @@ class Upgrade(Operation):
         require_no_other_files(collection.path)
 
 
+class Repair(Operation):
+    """A repair of a collection with a damaged index: it can be repaired again, and no document is lost."""
+
+    def prepare(self, root: Path) -> None:
+        OPERATIONS["upsert"].prepare(root)
+        damaged = max((root / "c" / FOLDER).glob("*/dense/vectors.npy"))
+        damaged.write_bytes(damaged.read_bytes()[:-1] + b"?")
+
+    def run(self, root: Path, say: Say) -> None:
+        report = Collection.repair(root / "c", encoder=TinyEncoder())
+        assert (report.documents, report.lost) == (len(BEFORE), [])
+        say(1)
+
+    def verify(self, root: Path, acknowledged: int) -> None:
+        report = Collection.repair(root / "c", encoder=TinyEncoder())
+        assert (report.documents, report.lost) == (len(BEFORE), [])
+        assert not (acknowledged and report.encoded)
+        collection = opened(root)
+        require_documents(collection, BEFORE, collection.snapshot.commit)
+        require_writable(collection, BEFORE)
+
+
 def _after(*documents: Document, without: Sequence[str] = ()) -> State:
     """The documents before the operation, with these changes."""
     kept = {doc_id: document for doc_id, document in BEFORE.items() if doc_id not in without}
@@ -317,4 +340,5 @@ OPERATIONS: dict[str, Operation] = {
     "restore": Restoration(),
     "upgrade": Upgrade(4),
     "upgrade by encoding": Upgrade(3),
+    "repair": Repair(),
 }

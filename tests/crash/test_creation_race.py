@@ -1,4 +1,4 @@
-"""Processes that create a collection at the same path: one succeeds, the others say why not, and nothing acknowledged is lost."""
+"""Processes that create a collection at the same path: one succeeds, the others say why not, nothing acknowledged is lost."""
 
 import os
 import signal

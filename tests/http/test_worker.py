@@ -1,14 +1,17 @@
 """The worker: batches, fairness, deadlines; a search that is slow on purpose lets requests pile up."""
 
 from collections.abc import Sequence
+from concurrent.futures import Future
 from threading import Barrier, Event
 from time import monotonic
+from typing import Any
 
 import pytest
 
 pytest.importorskip("fastapi")
 
-from trilens.errors import BadInput
+from trilens.cancellation import is_unwanted, require_wanted
+from trilens.errors import BadInput, Stopped
 from trilens.http.failures import Refused
 from trilens.http.worker import MOST_AT_ONCE, SHARE, Worker
 
@@ -49,6 +52,13 @@ class Blocked:
 def panic() -> None:
     """What no `except Exception` catches, as a panic in a compiled library."""
     raise KeyboardInterrupt
+
+
+def endless(begun: Event) -> list[str]:
+    """Work that goes on until it is stopped."""
+    begun.set()
+    while True:
+        require_wanted()
 
 
 def later() -> float:
@@ -111,6 +121,59 @@ def test_what_waited_too_long_is_not_searched() -> None:
     error = late.exception()
     assert isinstance(error, Refused) and error.status == 504
     assert blocked.batches == [("same", ["kept"])]
+
+
+@pytest.mark.parametrize("kind", ["call", "search"])
+@pytest.mark.parametrize("ended_by", ["cancel", "deadline"])
+def test_running_work_that_nobody_waits_for_stops(kind: str, ended_by: str) -> None:
+    begun = Event()
+    worker: Worker[str] = Worker("test", lambda options, queries: endless(begun), lambda size: None, waiting=1000)
+    deadline = monotonic() + (SOON if ended_by == "cancel" else 2)
+    future: Future[Any] = (
+        worker.call(lambda: endless(begun), deadline) if kind == "call" else worker.search("same", ["q"], deadline)
+    )
+    assert begun.wait(SOON)
+    if ended_by == "cancel":
+        future.cancel()
+    assert isinstance(future.exception(), Stopped)
+    assert worker.call(lambda: "free", later()).result() == "free"
+    worker.close()
+
+
+def test_a_batch_stops_when_nobody_waits_for_any_of_it() -> None:
+    blocked, calls, unwanted = Blocked(), list[list[str]](), list[bool]()
+
+    def search(settings: object, queries: list[str]) -> Sequence[str]:
+        calls.append(queries)
+        first.cancel()
+        unwanted.append(is_unwanted())
+        second.cancel()
+        unwanted.append(is_unwanted())
+        require_wanted()
+        return queries
+
+    blocked.worker._search = search
+    first = blocked.worker.search("same", ["a"], later())
+    second = blocked.worker.search("same", [f"b{n}" for n in range(2 * MOST_AT_ONCE)], later())
+    blocked.open()
+    assert unwanted == [False, True]
+    assert isinstance(first.exception(), Stopped) and isinstance(second.exception(), Stopped)
+    assert calls == [["a", *(f"b{n}" for n in range(SHARE))]]  # not again one by one, and no further share
+
+
+def test_the_rest_of_a_request_that_nobody_waits_for_is_not_searched() -> None:
+    blocked, calls = Blocked(), list[list[str]]()
+
+    def search(settings: object, queries: list[str]) -> Sequence[str]:
+        calls.append(queries)
+        many.cancel()
+        return queries
+
+    blocked.worker._search = search
+    many = blocked.worker.search("same", ["q"] * 3 * SHARE, later())
+    blocked.open()
+    assert isinstance(many.exception(), Refused)
+    assert calls == [["q"] * SHARE]
 
 
 def test_too_many_are_sent_away_and_the_count_is_kept() -> None:

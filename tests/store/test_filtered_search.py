@@ -1,6 +1,6 @@
 """Filters inside searches: rankings, limits and refusals."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from trilens.collection import Collection
 from trilens.errors import BadFilter, BadInput
-from trilens.store.filters import DEEPEST
+from trilens.store.filters import DEEPEST, MOST_CONDITIONS, MOST_VALUES
 from trilens.text.document import Document
 
 from .filter_strategies import KEYS, SCALARS, filters
@@ -119,17 +119,40 @@ def test_lists_of_any_length(collection: Collection, documents: list[Document], 
     assert set(kept) == {document.doc_id for document in documents if document.metadata["n"] in expected}
 
 
-@pytest.mark.parametrize("size", [900, 1100, 20_000])
-@pytest.mark.parametrize("word", ["$or", "$and"])
-def test_many_conditions_work_or_are_refused(collection: Collection, documents: list[Document], word: str, size: int) -> None:
-    where = {word: [{"n": {"$ne": number}} if word == "$and" else {"n": number} for number in range(size)]}
-    try:
-        found = {hit.doc_id for hit in collection.search(["word"], len(documents), filter=where)[0]}
-    except BadFilter as error:
-        assert size > 900
-        assert "\n" not in str(error)
-    else:
-        assert found == {document.doc_id for document in documents if holds(document.metadata, where)}
+@pytest.mark.parametrize("size", [MOST_CONDITIONS, MOST_CONDITIONS + 1, 20_000])
+@pytest.mark.parametrize(
+    "many",
+    [
+        lambda size: {"$and": [{"n": {"$ne": number}} for number in range(size)]},
+        lambda size: {"$or": [{"n": {"$gt": number}} for number in range(size)]},
+        lambda size: {f"n{number}": {"$exists": False} for number in range(size)},
+        lambda size: {"$not": {"$or": [{"a": {"$gt": number}, "b": 1} for number in range(size // 2)] + [{}] * (size % 2)}},
+    ],
+)
+def test_as_many_conditions_as_documented_and_no_more(
+    collection: Collection, documents: list[Document], many: Callable[[int], dict[str, Any]], size: int
+) -> None:
+    where = many(size)
+    if size > MOST_CONDITIONS:
+        with pytest.raises(BadFilter, match=f"more than {MOST_CONDITIONS} conditions; expected fewer: use \\$in"):
+            collection.search(["word"], filter=where)
+        return
+    found = {hit.doc_id for hit in collection.search(["word"], len(documents), filter=where)[0]}
+    assert found == {document.doc_id for document in documents if holds(document.metadata, where)}
+
+
+def test_any_number_of_equalities_of_a_field_is_one_condition(collection: Collection, documents: list[Document]) -> None:
+    where = {"$or": [*({"n": number} for number in range(1, 6_000)), {"n": {"$exists": False}}, {"n": None}, {"n": "b"}]}
+    found = {hit.doc_id for hit in collection.search(["word"], len(documents), filter=where)[0]}
+    assert found == {document.doc_id for document in documents if holds(document.metadata, where)}
+
+
+def test_lists_have_a_limit(collection: Collection) -> None:
+    one, half = list(range(MOST_VALUES + 1)), list(range(MOST_VALUES // 2 + 1))
+    for where in ({"n": {"$in": one}}, {"n": {"$in": half}, "m": {"$nin": half}}, {"$or": [{"n": number} for number in one]}):
+        with pytest.raises(BadFilter, match="lists more than 250,000 values; expected fewer") as caught:
+            collection.search(["word"], filter=where)
+        assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("place", [0, -1])

@@ -3,6 +3,7 @@
 import json
 import sqlite3
 from contextlib import closing
+from random import Random
 from typing import Any
 
 import pytest
@@ -13,16 +14,16 @@ from trilens.errors import BadFilter
 from trilens.store.filters import parse_filter, to_sql
 from trilens.text.document import Document
 
-from .filter_strategies import filters, metadata
+from .filter_strategies import filters, metadata, scalars, values
 from .oracle import holds
 
 
 def passes(document: dict[str, Any], where: dict[str, Any]) -> bool:
     """Whether SQLite lets metadata, stored as documents store it, through the filter."""
     stored = Document("x", "", metadata=document).metadata_json()
-    sql, operands = to_sql(where)
+    sql = to_sql(where)
     with closing(sqlite3.connect(":memory:")) as connection:
-        found = connection.execute(f"SELECT 1 FROM (SELECT ? AS metadata) WHERE {sql}", [stored, *operands])
+        found = connection.execute(f"SELECT 1 FROM (SELECT ? AS metadata) WHERE {sql.text}", [stored, *sql.values])
         return found.fetchone() is not None
 
 
@@ -107,6 +108,20 @@ def test_numbers_compare_exactly(number: float, data: st.DataObject) -> None:
 def test_by_hand(document: dict[str, Any], where: dict[str, Any], expected: bool) -> None:
     assert passes(document, where) == expected
     assert holds(document, where) == expected
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.dictionaries(st.just("a"), values), st.lists(scalars, max_size=6), st.sampled_from([0, 2_000]), st.randoms())
+@example({"a": [1.0, "2"]}, [1], 2_000, Random(0))
+@example({"a": True}, [1], 2_000, Random(0))
+@example({"a": "1"}, [1], 2_000, Random(0))
+@example({"a": [2**53 + 1]}, [float(2**53)], 2_000, Random(0))
+def test_long_lists_agree_with_python(document: dict[str, Any], listed: list[Any], more: int, random: Random) -> None:
+    listed = [*listed, *(random.choice([number + 10, f"x{number}", number + 10.5]) for number in range(more))]
+    random.shuffle(listed)
+    alternatives = [{"a": value} for value in listed] or [{}]
+    for where in ({"a": {"$in": listed}}, {"a": {"$nin": listed}}, {"$or": alternatives}):
+        assert passes(document, where) == holds(document, where)
 
 
 @given(filters)

@@ -2,7 +2,8 @@
 
 `data/format-4` holds two of them, zipped: `texts`, five documents through every lens of the bundled model, and `vectors`, with
 the lens `external`, which catalogs call `vectors`. `queries.npz` holds the queries as the model encoded them and `scores.json`
-the hits and explanations, so scores are compared exactly (but those of imputation), whatever model is bundled. Commit 7125732 wrote them.
+the hits and explanations, so scores are compared exactly (but those of imputation), whatever model is bundled. Commit 7125732
+wrote them.
 """
 
 import json

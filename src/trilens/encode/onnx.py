@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trilens.cancellation import require_wanted
 from trilens.encode.bag import BagEncoder
 from trilens.encode.encoder import Encoded, Progress
 from trilens.encode.folder import CONFIG_FILE, QUERY_WEIGHTS, STATES, Head, ModelFolder, TermWeighting
@@ -146,6 +147,7 @@ class OnnxEncoder:
             max_texts = BATCH_WEIGHTS // dims.get("sparse", 1)
             batches = [*batches_by_length([len(row) for row in inputs.ids], BATCH_TOKENS, max_texts)]
             for finished in loaded.run(side, inputs, batches, heads, window.place):
+                require_wanted()
                 progress(finished)
             parts.append(window.encoded())
         return join_windows(parts, dims, dense)

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from trilens.cancellation import require_wanted
 from trilens.encode.encoder import Encoded
 from trilens.errors import BadInput
 from trilens.explain.explanation import ExplainedPassage, Explanation
@@ -65,6 +66,7 @@ class _Explainer:
         return self._lens_explanation(name, row, score)
 
     def _lens_explanation(self, name: str, row: int, score: float | None) -> Explanation:
+        require_wanted()
         search, passage = self._search, self._passage(row)
         [query] = search.queries
         late = search.late if name == search.options.rerank else None

@@ -8,13 +8,14 @@ from fastapi import APIRouter, Depends
 from trilens.encode.encoder import Encoded
 from trilens.encode.onnx import OnnxEncoder
 from trilens.http import messages
+from trilens.http.attended import AttendedRoute
 from trilens.http.failures import Refused
 from trilens.http.served import ServedCollection
 from trilens.http.service import Served, Service, may_read
 from trilens.represent import Multi, Sparse
 from trilens.text.document import require_utf8
 
-router = APIRouter(tags=["encode"], dependencies=[Depends(may_read)])
+router = APIRouter(route_class=AttendedRoute, tags=["encode"], dependencies=[Depends(may_read)])
 TEXTS_AT_ONCE = 8
 Decode = Callable[[Sequence[int]], list[str]]
 """The texts of term or token ids."""

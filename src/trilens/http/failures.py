@@ -17,6 +17,7 @@ from trilens.errors import (
     CollectionLocked,
     CollectionReadOnly,
     ServiceFailed,
+    Stopped,
     TrilensError,
     first_error,
 )
@@ -29,6 +30,7 @@ STATUSES: dict[type[TrilensError], int] = {
     CollectionLocked: 409,
     CollectionReadOnly: 503,
     ServiceFailed: 502,
+    Stopped: 504,
 }
 POSSIBLE: dict[int | str, dict[str, Any]] = {
     status: {"model": Failure, "description": description}
@@ -82,7 +84,7 @@ async def _trilens_error(_: Request, error: Exception) -> Response:
     if isinstance(error, Refused):
         return failure(error.status, str(error), error.headers)
     status = next((status for kind, status in STATUSES.items() if isinstance(error, kind)), 500)
-    return failure(status, str(error), {"Retry-After": "2"} if status in (409, 503) else None)
+    return failure(status, str(error), {"Retry-After": "2"} if status in (409, 503, 504) else None)
 
 
 async def _validation_error(_: Request, error: Exception) -> Response:

@@ -9,6 +9,7 @@ from trilens.explain.disentangle import disentangle
 from trilens.explain.explanation import Explanation
 from trilens.http import messages
 from trilens.http.answers import answers_json
+from trilens.http.attended import AttendedRoute
 from trilens.http.failures import Refused, absent
 from trilens.http.limits import Limits
 from trilens.http.service import Named, Served, may_read
@@ -16,7 +17,7 @@ from trilens.search.hyde import Hyde
 from trilens.search.options import SearchOptions
 from trilens.text.document import require_utf8
 
-router = APIRouter(tags=["search"], dependencies=[Depends(may_read)])
+router = APIRouter(route_class=AttendedRoute, tags=["search"], dependencies=[Depends(may_read)])
 
 
 @router.post("/collections/{name}/search", response_model=messages.Answers)

@@ -3,6 +3,9 @@
 Queued requests with equal options form a batch, so that the encoder and the kernels process many queries at once. Scheduling
 is fair: the oldest request determines the next batch, and a request with many queries contributes a share of them to a batch
 and then moves to the end of the queue. An idle thread starts at once instead of waiting for a batch to fill.
+
+A request is unwanted when it is past its deadline or its future was cancelled. Then it is not started, and work that has begun
+stops at its next check (`trilens.cancellation`); a batch stops if all of its requests are unwanted.
 """
 
 from collections import deque
@@ -13,7 +16,8 @@ from threading import Condition, Thread
 from time import monotonic
 from typing import Any, Generic, TypeVar
 
-from trilens.errors import TrilensError
+from trilens.cancellation import stop_when
+from trilens.errors import Stopped, TrilensError
 from trilens.http.failures import Refused
 
 MOST_AT_ONCE = 16  # queries of a batch: larger ones gain no throughput and add latency
@@ -23,24 +27,40 @@ Answer = TypeVar("Answer")
 Result = TypeVar("Result")
 
 
+class _Outcome(Future[Any]):
+    """A future that remembers its cancellation also while the work runs, which `Future` ignores then."""
+
+    abandoned = False
+
+    def cancel(self) -> bool:
+        """Cancel work in the queue, and tell running work that nobody waits for it."""
+        self.abandoned = True
+        return super().cancel()
+
+
 @dataclass(eq=False, slots=True)
 class _Job:
     """A queued request: queries with search options, or a function to call."""
 
     deadline: float
-    future: "Future[Any]" = field(default_factory=Future)
+    future: _Outcome = field(default_factory=_Outcome)
     options: Any = None
     queries: Sequence[str] = ()
     answers: list[Any] = field(default_factory=list)
     work: Callable[[], Any] | None = None
     started: bool = False
 
-    def begin(self, now: float) -> bool:
-        """Mark the job as running; False if it was cancelled or is past its deadline."""
+    @property
+    def unwanted(self) -> bool:
+        """Whether nobody waits for the result any more."""
+        return self.future.abandoned or monotonic() > self.deadline
+
+    def begin(self) -> bool:
+        """Mark the job as running; False if it is unwanted."""
         if not self.started and not self.future.set_running_or_notify_cancel():
             return False
         self.started = True
-        if now > self.deadline:
+        if self.unwanted:
             self.future.set_exception(Refused(504, "the request timed out in the queue; retry later", {"Retry-After": "2"}))
             return False
         return True
@@ -112,7 +132,7 @@ class Worker(Generic[Answer]):
 
     def _take(self) -> "tuple[_Job | None, list[tuple[_Job, list[str]]]]":
         """The oldest request and its batch: a share of each request with equal options."""
-        now, first = monotonic(), None
+        first: _Job | None = None
         shares: list[tuple[_Job, list[str]]] = []
         kept: list[_Job] = []
         room = MOST_AT_ONCE
@@ -122,7 +142,7 @@ class Worker(Generic[Answer]):
                 kept.append(job)
                 continue
             remaining = len(job.queries) - len(job.answers)
-            if not job.begin(now):
+            if not job.begin():
                 self._waiting -= max(1, remaining)
                 continue
             first = first or job
@@ -138,7 +158,8 @@ class Worker(Generic[Answer]):
     def _answer(self, shares: "list[tuple[_Job, list[str]]]") -> None:
         self._report(sum(len(queries) for _, queries in shares))
         try:
-            answers = list(self._search(shares[0][0].options, [query for _, queries in shares for query in queries]))
+            with stop_when(lambda: all(job.unwanted for job, _ in shares)):
+                answers = list(self._search(shares[0][0].options, [query for _, queries in shares for query in queries]))
         except BaseException as error:  # noqa: BLE001  every error goes to the client, and the thread must survive
             self._fail(shares, error)
             return
@@ -153,7 +174,7 @@ class Worker(Generic[Answer]):
 
     def _fail(self, shares: "list[tuple[_Job, list[str]]]", error: BaseException) -> None:
         """Report an error of a batch. The requests of a batch are retried one by one first: a single query may be the cause."""
-        if len(shares) > 1 and isinstance(error, TrilensError):
+        if len(shares) > 1 and isinstance(error, TrilensError) and not isinstance(error, Stopped):
             for share in shares:
                 self._answer([share])
             return
@@ -165,7 +186,8 @@ class Worker(Generic[Answer]):
 
 def _finish(job: _Job, work: Callable[[], Any]) -> None:
     try:
-        result = work()
+        with stop_when(lambda: job.unwanted):
+            result = work()
     except BaseException as error:  # noqa: BLE001  as above
         job.future.set_exception(error)
     else:

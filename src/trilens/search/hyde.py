@@ -16,6 +16,7 @@ from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from pydantic import Field, field_validator
 
+from trilens.cancellation import require_wanted
 from trilens.encode.encoder import Encoded
 from trilens.errors import ServiceFailed
 from trilens.frozen import Frozen
@@ -103,7 +104,10 @@ def expand_with_passages(
     lenses: LensSet, encoded: Mapping[str, Encoded], queries: Sequence[str], hyde: Hyde
 ) -> tuple[dict[str, Encoded], dict[str, list[dict[str, Any]]]]:
     """The queries mixed with one generated passage each, for every lens that supports it, and what was added to each."""
-    passages = [imagine(hyde, query) for query in queries]
+    passages = []
+    for query in queries:
+        require_wanted()
+        passages.append(imagine(hyde, query))
     infos = [{"method": "hyde", "model": hyde.model, "passage": passage} for passage in passages]
     mixed = {
         name: lenses[name].mix_passages(encoded[name], lenses[name].encoder.encode_docs(passages))

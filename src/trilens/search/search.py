@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from trilens.cancellation import require_wanted
 from trilens.encode.encoder import Encoded
 from trilens.errors import BadInput
 from trilens.kernels.array_types import Float32s, Float64s, Int64s
@@ -124,6 +125,7 @@ class Search:
 
     def best_passages(self, name: str, keys: Int64s, owners: Int64s) -> tuple[Int64s, Float64s]:
         """Row and score of the best passage of documents through a lens; see `ranking.best_passages`."""
+        require_wanted()
         params = self.options.params.get(name)
         queries = (self.encoded[name], len(self.queries), keys, owners)
         return best_passages(self._snapshot, name, *queries, params, self.options.filter)
@@ -131,6 +133,7 @@ class Search:
     def rerank(self, rows: Sequence[Int64s]) -> DocTopK:
         """The documents of the candidate rows of each query, by their exact scores through the re-ranking lens."""
         assert self.options.rerank
+        require_wanted()
         grid = np.full((len(rows), max((len(single) for single in rows), default=0)), -1, np.int64)
         for query, single in enumerate(rows):
             grid[query, : len(single)] = single

@@ -7,14 +7,16 @@ of a deleted or replaced document stays in `deleted`, and the key of a document 
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, suppress
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from trilens.errors import BadInput, CollectionDamaged, CollectionReadOnly
+from trilens.cancellation import require_wanted
+from trilens.errors import BadInput, CollectionDamaged, CollectionError, CollectionReadOnly
 from trilens.kernels.array_types import Int64s
 from trilens.store.catalog_file import FileState, connect, file_state
 from trilens.store.config import CollectionConfig
@@ -26,6 +28,7 @@ from trilens.text.document import Document
 
 LARGEST_KEY = (1 << 63) - 1
 Mark = Literal["deleted", "changed"]
+KeyRange = tuple[int, int]  # first and last key
 INSERT = "INSERT INTO documents (doc_id, metadata, hash, digest) VALUES (?, ?, ?, ?) RETURNING key"
 
 
@@ -68,6 +71,20 @@ class Catalog:
     def open(root: Path) -> "Catalog":
         """Open an existing catalog after checking its application id, format version and tables."""
         return Catalog(root, *connect(root))
+
+    def stored_digest(self) -> str:
+        """The digest of the commit, which no other commit of any collection has."""
+        return self._fact("digest")
+
+    def twin(self, digest: str) -> "Catalog | None":
+        """Another connection that reads the commit with this digest; None if that is not the last one, or cannot be opened."""
+        with suppress(CollectionError), ExitStack() as stack:
+            twin = stack.enter_context(closing(Catalog.open(self._root)))
+            twin.begin()
+            if twin.stored_digest() == digest:
+                stack.pop_all()
+                return twin
+        return None
 
     def close(self) -> None:
         """Close the connection."""
@@ -140,7 +157,7 @@ class Catalog:
 
     def verify(self) -> None:
         """Raise if the facts, the folders or the next key are not those of the commit."""
-        if self._fact("digest") != self._digest():
+        if self.stored_digest() != self._digest():
             raise CollectionDamaged(f"{self._root / FILE_NAME} has changed: its records do not fit their digest; {REPAIR}")
 
     def config(self) -> CollectionConfig:
@@ -231,9 +248,21 @@ class Catalog:
         """The first `count` keys above `key`, ascending."""
         return _keys(self._run("SELECT key FROM documents WHERE key > ? ORDER BY key LIMIT ?", key, count))
 
-    def keys_where(self, condition: str, values: Iterable[str | int | float]) -> Int64s:
-        """Keys of the documents that satisfy a SQL condition, ascending."""
-        return _keys(self._run(f"SELECT key FROM documents WHERE {condition} ORDER BY key", *values))
+    def keys_where(self, condition: str, values: Iterable[str | int | float], ranges: Sequence[KeyRange]) -> Iterator[Int64s]:
+        """Keys of the documents that satisfy a SQL condition, by ranges of keys; a step of the iterator reads one range.
+
+        It is one statement, so that the lists of values in the condition are sorted only once, with one row for each range,
+        because a step that returns a row waits for Python's global lock.
+        """
+        in_range = "key BETWEEN (range.value ->> 0) AND (range.value ->> 1)"
+        keys = f"SELECT json_group_array(key) FROM documents WHERE {in_range} AND {condition}"
+        statement = f"SELECT ({keys}) FROM json_each(?) AS range"
+        with clear_errors(self._root):
+            self._require_unchanged()
+            with closing(self._connection.execute(statement, [*values, json.dumps(ranges)])) as cursor:
+                for row in cursor:
+                    require_wanted()
+                    yield np.array(json.loads(row[0]), np.int64)
 
     def next_key(self) -> int:
         """The key of the next document that is added."""
@@ -291,11 +320,12 @@ class Catalog:
 
     def _run(self, statement: str, *values: str | int | float | bytes) -> list[Any]:
         with clear_errors(self._root):
-            if self._state and self._state != file_state(self._root / FILE_NAME):
-                raise CollectionReadOnly(
-                    f"{self._root} was changed by another process while it was open read-only; open it again"
-                )
+            self._require_unchanged()
             return self._connection.execute(statement, values).fetchall()
+
+    def _require_unchanged(self) -> None:
+        if self._state and self._state != file_state(self._root / FILE_NAME):
+            raise CollectionReadOnly(f"{self._root} was changed by another process while it was open read-only; open it again")
 
 
 def has_moved_on(root: Path, commit: int) -> bool:

@@ -93,18 +93,26 @@ def _check_manifests(root: Path, folders: Mapping[str, str], report: CheckReport
 def _check_files(folder: Path, record: FolderRecord, report: CheckReport, report_bytes: BytesDone) -> None:
     manifest = FileRecord(MANIFEST, (folder / MANIFEST).stat().st_size, record.checksum)
     for file in (manifest, *record.files):
-        path = folder / file.path
-        if not path.is_file():
-            report.problems.append(f"{path} is missing")
-            continue
-        size = path.stat().st_size
-        if size != file.bytes:
-            report.problems.append(f"{path} has {size} bytes; expected {file.bytes}")
-        elif checksum(path) != file.checksum:
-            report.problems.append(f"{path} has changed: its checksum is not the one in the catalog")
+        if problem := _file_problem(folder / file.path, file):
+            report.problems.append(problem)
         report.files += 1
-        report.bytes += size
-        report_bytes(size)
+        report.bytes += file.bytes
+        report_bytes(file.bytes)
+
+
+def folder_problems(root: Path, record: FolderRecord, inside: str = "") -> list[str]:
+    """Problems of the files of a folder, or of those in a folder inside it."""
+    files = [file for file in record.files if file.path.startswith(inside)]
+    return [problem for file in files if (problem := _file_problem(root / FOLDER / record.id / file.path, file))]
+
+
+def _file_problem(path: Path, file: FileRecord) -> str | None:
+    if not path.is_file():
+        return f"{path} is missing"
+    size = path.stat().st_size
+    if size != file.bytes:
+        return f"{path} has {size} bytes; expected {file.bytes}"
+    return f"{path} has changed: its checksum is not the one in the catalog" if checksum(path) != file.checksum else None
 
 
 def _check_foreign_files(root: Path, records: Sequence[FolderRecord], known: set[str], report: CheckReport) -> None:

@@ -57,6 +57,12 @@ class DocumentsPart:
         arrays.require(bool((keys[:-1] < keys[1:]).all()), "keys", "repeated or unordered keys", "ascending ones")
         return DocumentsPart(folder, keys, arrays.pointers("offsets", len(content), FIELDS * len(keys)), content)
 
+    @property
+    def metadata_bytes(self) -> Int64s:
+        """The length of the stored metadata of each document."""
+        lengths: Int64s = np.diff(self.offsets).reshape(-1, FIELDS)[:, METADATA]
+        return lengths
+
     def find(self, key: int) -> int | None:
         """The position of a document; None if the segment does not hold it."""
         position = int(np.searchsorted(self.keys, key))

@@ -8,7 +8,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from trilens.errors import CollectionDamaged, CollectionError, CollectionLocked, CollectionReadOnly, OutOfResources, shortage
+from trilens.cancellation import STOPPED
+from trilens.errors import (
+    CollectionDamaged,
+    CollectionError,
+    CollectionLocked,
+    CollectionReadOnly,
+    OutOfResources,
+    Stopped,
+    TrilensError,
+    shortage,
+)
 from trilens.store.schema import FILE_NAME
 
 
@@ -34,8 +44,10 @@ def _shortage(root: Path, error: Exception) -> OutOfResources | None:
     return shortage(root, error) if isinstance(error, OSError | MemoryError) else None
 
 
-def _translate(root: Path, error: Exception) -> CollectionError:
+def _translate(root: Path, error: Exception) -> TrilensError:
     text, name, number = str(error), getattr(error, "sqlite_errorname", ""), getattr(error, "errno", None)
+    if name == "SQLITE_INTERRUPT":
+        return Stopped(STOPPED)
     full = name in ("SQLITE_FULL", "SQLITE_IOERR_SHMSIZE", "SQLITE_IOERR_SHMOPEN")
     full |= " requested and " in text  # a short write in numpy, which sets no errno
     if full or number in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):

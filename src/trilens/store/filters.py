@@ -9,7 +9,7 @@ $nin, $not and {"$exists": false}.
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from itertools import accumulate
 from typing import Any, Literal, NamedTuple
@@ -17,14 +17,22 @@ from typing import Any, Literal, NamedTuple
 from trilens.errors import BadFilter
 
 Value = str | int | float
-Sql = tuple[str, list[Value]]
 
 LOGIC = ("$and", "$or", "$not")
 DEEPEST = 16
 MOST_BRACKETS = 24  # nested; SQLite's parser fails at 28
 SAFE_INTEGER = 1 << 63
-MOST_VALUES = 30_000  # SQLite accepts 32,766
-LONGEST_CHAIN = 24  # SQLite accepts expressions 1,000 deep, and each link of a chain counts
+MOST_CONDITIONS = 256  # each reads the metadata of all documents
+MOST_VALUES = 250_000  # in lists
+
+
+class Sql(NamedTuple):
+    """A SQL condition over the catalog with its parameters, and how many conditions and listed values it stands for."""
+
+    text: str
+    values: list[Value]
+    conditions: int = 1
+    listed: int = 0
 
 
 class MetadataField(NamedTuple):
@@ -62,7 +70,9 @@ def parse_filter(text: str) -> dict[str, Any]:
 
 
 EXAMPLE = '{"year": {"$gte": 2020}, "lang": "en"}'
-TOO_DEEP = f"filter is nested too deep; expected at most {DEEPEST} levels, fewer where one has over {LONGEST_CHAIN} conditions"
+TOO_DEEP = f"filter is nested too deep; expected at most {DEEPEST} levels, fewer where each has several conditions"
+TOO_MANY = f"filter has more than {MOST_CONDITIONS} conditions; expected fewer: use $in for a list of values"
+TOO_LONG = f"filter lists more than {MOST_VALUES:,} values; expected fewer: store what they share as a field, and filter by it"
 
 
 def to_sql(where: Mapping[str, Any], depth: int = 0) -> Sql:
@@ -71,13 +81,10 @@ def to_sql(where: Mapping[str, Any], depth: int = 0) -> Sql:
         raise BadFilter(f"filter is {where!r}; expected an object such as {EXAMPLE}")
     if depth > DEEPEST:
         raise BadFilter(TOO_DEEP)
-    parts = [_clause(key, value, depth) for key, value in where.items()]
-    condition, values = _join("AND", parts, empty="1")
-    if depth == 0 and _brackets(condition) > MOST_BRACKETS:
+    sql = _join("AND", (_clause(key, value, depth) for key, value in where.items()))
+    if depth == 0 and _brackets(sql.text) > MOST_BRACKETS:
         raise BadFilter(TOO_DEEP)
-    if len(values) > MOST_VALUES:
-        raise BadFilter(f"filter has more than {MOST_VALUES // 5:,} conditions; expected fewer: use $in for a list of values")
-    return condition, values
+    return sql
 
 
 def _clause(key: str, value: Any, depth: int) -> Sql:
@@ -86,12 +93,28 @@ def _clause(key: str, value: Any, depth: int) -> Sql:
     if key in ("$and", "$or"):
         if not isinstance(value, list) or not value:
             raise BadFilter(f"{key} is given {value!r}; expected a list of filters")
-        return _join(key[1:].upper(), [to_sql(item, depth + 1) for item in value], empty="1")
+        items = _merged(value) if key == "$or" else value
+        return _join(key[1:].upper(), (to_sql(item, depth + 1) for item in items))
     if key == "$not":
         return _negate(to_sql(value, depth + 1))
     if key.startswith("$"):
         raise BadFilter(f"{key!r} is not known here; expected a metadata field or one of {', '.join(LOGIC)}")
     return _field(key, value, depth)
+
+
+def _merged(filters: list[Any]) -> list[Any]:
+    """Alternatives with the same meaning, in which those that only compare a field with a value are one $in per field.
+
+    An $in takes one look-up per document however long its list is.
+    """
+    others, listed = [], dict[str, list[Any]]()
+    for item in filters:
+        key, value = next(iter(item.items())) if isinstance(item, Mapping) and len(item) == 1 else ("$", None)
+        if isinstance(key, str) and not key.startswith("$") and not isinstance(value, Mapping | list):
+            listed.setdefault(key, []).append(value)
+        else:
+            others.append(item)
+    return [*others, *({key: {"$in": values}} for key, values in listed.items())]
 
 
 def _field(key: str, value: Any, depth: int) -> Sql:
@@ -105,12 +128,10 @@ def _field(key: str, value: Any, depth: int) -> Sql:
         raise BadFilter(f"the condition on {key!r} is empty; expected an operator: {', '.join(OPERATORS)}")
     if depth > DEEPEST:
         raise BadFilter(TOO_DEEP)
-    parts = []
-    for operator, operand in value.items():
+    for operator in value:
         if operator not in OPERATORS:
             raise BadFilter(f"operator {operator!r} on {key!r} is not known; expected one of {', '.join(OPERATORS)}")
-        parts.append(OPERATORS[operator].translate(field, operator, operand))
-    return _join("AND", parts, empty="1")
+    return _join("AND", (OPERATORS[operator].translate(field, operator, operand) for operator, operand in value.items()))
 
 
 def _compare(symbol: str, field: MetadataField, operator: str, operand: Any) -> Sql:
@@ -121,11 +142,10 @@ def _compare(symbol: str, field: MetadataField, operator: str, operand: Any) -> 
     return _any_atom(field, f"atom.type IN {types} AND atom.value {symbol} ?", [value])
 
 
-def _any_atom(field: MetadataField, condition: str, values: list[Value], join: str = "") -> Sql:
+def _any_atom(field: MetadataField, condition: str, values: list[Value], listed: int = 0) -> Sql:
     """True if the condition holds for the value of the field or an element of its list; objects are not compared."""
-    atoms = "json_each(CASE json_type(metadata, ?) WHEN 'array' THEN metadata -> ? ELSE json_array(json(metadata -> ?)) END)"
-    exists = f"EXISTS (SELECT 1 FROM {atoms} AS atom {join} WHERE {condition})"
-    return f"(json_type(metadata, ?) IS NOT NULL AND {exists})", [*[field.path] * 4, *values]
+    exists = f"EXISTS (SELECT 1 FROM json_each(metadata, ?) AS atom WHERE {condition})"
+    return Sql(f"(json_type(metadata, ?) IS NOT 'object' AND {exists})", [field.path, field.path, *values], listed=listed)
 
 
 def _typed(operator: str, operand: Any) -> tuple[str, Value | None]:
@@ -146,22 +166,27 @@ def _typed(operator: str, operand: Any) -> tuple[str, Value | None]:
 def _any_of(field: MetadataField, operator: str, operand: Any) -> Sql:
     if not isinstance(operand, list):
         raise BadFilter(f"{operator} is given {operand!r}; expected a list of values")
+    if len(operand) > MOST_VALUES:
+        raise BadFilter(TOO_LONG)
+    by_types: dict[str, list[Value]] = {}  # a look-up compares values of one type
     for item in operand:
-        _typed("$eq", item)
-    numbers = "('integer', 'real')"
-    same_type = f"(atom.type = wanted.type OR (atom.type IN {numbers} AND wanted.type IN {numbers}))"
-    condition = f"{same_type} AND atom.value IS wanted.value"
-    return _any_atom(field, condition, [json.dumps(operand)], join="JOIN json_each(?) AS wanted")
+        types, value = _typed("$eq", item)
+        by_types.setdefault(types, []).extend(() if value is None else (value,))
+    choices, lists = ["0"], list[Value]()
+    for types, values in by_types.items():
+        choices.append(f"atom.type IN {types}" + (" AND atom.value IN (SELECT value FROM json_each(?))" if values else ""))
+        lists += [json.dumps(values)] if values else []
+    return _any_atom(field, f"({' OR '.join(choices)})", lists, len(operand))
 
 
 def _exists(field: MetadataField, operator: str, operand: Any) -> Sql:
     if not isinstance(operand, bool):
         raise BadFilter(f"{operator} is given {operand!r}; expected true or false")
-    return f"json_type(metadata, ?) IS {'NOT ' if operand else ''}NULL", [field.path]
+    return Sql(f"json_type(metadata, ?) IS {'NOT ' if operand else ''}NULL", [field.path])
 
 
 def _negate(sql: Sql) -> Sql:
-    return f"NOT ({sql[0]})", sql[1]
+    return sql._replace(text=f"NOT ({sql.text})")
 
 
 # The operators of a field, in the order in which error messages list them.
@@ -179,19 +204,21 @@ OPERATORS: dict[str, Operator] = {
 }
 
 
-def _join(word: str, parts: list[Sql], empty: str) -> Sql:
-    """Join the parts as a tree of chains: SQLite limits both the nesting of brackets and the length of a chain."""
-    if not parts:
-        return empty, []
-    while len(parts) > 1:
-        parts = [_chain(word, parts[i : i + LONGEST_CHAIN]) for i in range(0, len(parts), LONGEST_CHAIN)]
-    return parts[0]
-
-
-def _chain(word: str, parts: list[Sql]) -> Sql:
-    if len(parts) == 1:
-        return parts[0]
-    return f"({f' {word} '.join(part[0] for part in parts)})", [value for part in parts for value in part[1]]
+def _join(word: str, parts: Iterable[Sql]) -> Sql:
+    """Join conditions; those of a filter that exceeds a limit are not all translated."""
+    joined: list[Sql] = []
+    conditions = listed = 0
+    for part in parts:
+        joined.append(part)
+        conditions, listed = conditions + part.conditions, listed + part.listed
+        if conditions > MOST_CONDITIONS:
+            raise BadFilter(TOO_MANY)
+        if listed > MOST_VALUES:
+            raise BadFilter(TOO_LONG)
+    if len(joined) < 2:
+        return joined[0] if joined else Sql("1", [])
+    text = f"({f' {word} '.join(part.text for part in joined)})"
+    return Sql(text, [value for part in joined for value in part.values], conditions, listed)
 
 
 def _brackets(condition: str) -> int:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from trilens.cancellation import require_wanted
 from trilens.encode.encoder import Encoded, Progress
 from trilens.encode.model import HeadsEncoder, ModelEncoder, joint_passes
 from trilens.errors import BadInput
@@ -58,6 +59,7 @@ class LensSet:
         encoders = {name: self[name].query_encoder(params.get(name)) for name in names}
         encoded: dict[str, Encoded] = {}
         for users, encoder in joint_passes(encoders):
+            require_wanted()
             encoded |= dict.fromkeys(users, encoder.encode_queries(texts))
         return encoded
 

@@ -1,28 +1,27 @@
 """`Snapshot`: an immutable view of one commit; every search runs on one."""
 
-import json
-from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from threading import RLock
 from typing import Any
 from weakref import finalize
 
 import numpy as np
 
+from trilens.cancellation import require_wanted
 from trilens.encode.encoder import Encoded
-from trilens.errors import BadFilter, CollectionDamaged
+from trilens.errors import CollectionDamaged
 from trilens.index.topk import TopK
 from trilens.kernels.array_types import Int64s, Mask
 from trilens.lenses.lens import Searcher
 from trilens.store.catalog import Catalog, has_moved_on
 from trilens.store.documents import StoredDocuments
 from trilens.store.failures import clear_errors
-from trilens.store.filters import to_sql
+from trilens.store.fair_lock import FairLock
 from trilens.store.last_commit import read_last_commit, require_commit
 from trilens.store.lens_set import LensSet
+from trilens.store.masks import FilterMasks
 from trilens.store.records import read_records
 from trilens.store.segment import Segment
 from trilens.store.shared import SharedPart, SharedParts
@@ -30,7 +29,6 @@ from trilens.text.document import Document
 from trilens.text.passages import passage_text
 
 ROWS_AT_ONCE = 256  # rows whose documents are read together
-MASKS_KEPT = 16
 TRIES = 10
 
 
@@ -48,14 +46,14 @@ class Snapshot:
 
     def __init__(self, root: Path, lenses: LensSet, previous: "Snapshot | None" = None) -> None:
         self._lenses = lenses
-        self._lock = RLock()
-        self._masks: OrderedDict[str, Mask] = OrderedDict()
+        self._lock = FairLock()
         self._searchers: dict[str, Searcher] = {}
         self._live: list[Mask | None] | None = None  # not a cached_property: its lock and ours would be taken in both orders
         with clear_errors(root):
             self._catalog, self.segments, self.shared = _open(root, lenses, previous)
         self._close = finalize(self, self._catalog.close)  # at the latest when the snapshot is collected
         self.commit = self._catalog.commit_number()
+        self._masks = FilterMasks(self._catalog, self.segments, self._lock)
         self._first_rows = np.cumsum([0, *(len(segment) for segment in self.segments)])
 
     def close(self) -> None:
@@ -113,27 +111,13 @@ class Snapshot:
         params: Any | None = None,
     ) -> TopK:
         """The k best rows of each query by one lens."""
+        require_wanted()
         allowed = self.mask(filter) if filter else None
         return self.searcher(lens).search(queries, k, allowed, exact, params)
 
     def mask(self, filter: Mapping[str, Any]) -> Mask:
         """Mask of the live rows whose documents pass a filter."""
-        try:
-            name = json.dumps(filter, sort_keys=True, ensure_ascii=False)
-            name.encode()
-        except RecursionError as error:
-            raise BadFilter("filter is nested too deeply; expected a simpler one") from error
-        except (TypeError, ValueError) as error:
-            raise BadFilter(f"filter {filter!r} cannot be written as JSON ({error}); expected a JSON object") from error
-        with self._lock:
-            if name not in self._masks:
-                keys = self._catalog.keys_where(*to_sql(filter))
-                parts = [segment.mask(keys) for segment in self.segments]
-                self._masks[name] = np.concatenate(parts) if parts else np.zeros(0, np.bool_)
-                if len(self._masks) > MASKS_KEPT:
-                    self._masks.popitem(last=False)
-            self._masks.move_to_end(name)
-            return self._masks[name]
+        return self._masks.mask(filter)
 
     def places(self, rows: Int64s) -> Places:
         """The passages at the given rows."""
@@ -218,10 +202,11 @@ class Snapshot:
 
     def searcher(self, lens: str) -> Searcher:
         """The searcher of a lens over this commit."""
-        with self._lock:
-            if lens not in self._searchers:
-                self._searchers[lens] = self._lenses[lens].searcher(self._parts(lens), self.live, self.shared.of(lens))
-            return self._searchers[lens]
+        if lens not in self._searchers:  # without the lock, which filters hold
+            with self._lock:
+                if lens not in self._searchers:
+                    self._searchers[lens] = self._lenses[lens].searcher(self._parts(lens), self.live, self.shared.of(lens))
+        return self._searchers[lens]
 
 
 def _open(root: Path, lenses: LensSet, previous: Snapshot | None) -> tuple[Catalog, list[Segment], SharedParts]:
