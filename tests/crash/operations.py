@@ -3,8 +3,11 @@
 To cover another operation, add an `Operation` to `OPERATIONS`.
 """
 
+import json
 import shutil
+import sqlite3
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +19,7 @@ from trilens.store.schema import FILE_NAME, FORMAT_VERSION
 from trilens.store.writer import Changes
 from trilens.text.document import Document
 
-from ..store.test_upgrade import DOCUMENTS, old_collection
+from ..store.test_upgrade import old_collection
 from ..store.tiny import LENSES, TinyEncoder
 from .history import COMMON, PASSAGES, History, State, apply
 from .states import require_documents, require_no_other_files, require_swept
@@ -218,23 +221,27 @@ class Upgrade(Operation):
 
     def prepare(self, root: Path) -> None:
         old_collection(self._version, root)
+        shutil.copy(root / "texts" / FILE_NAME, root / "old.sqlite")
 
     def run(self, root: Path, say: Say) -> None:
         Collection.upgrade(root / "texts")
         say(1)
 
     def verify(self, root: Path, acknowledged: int) -> None:
+        with closing(sqlite3.connect(root / "old.sqlite")) as old:
+            rows = old.execute("SELECT doc_id, text, title, metadata FROM documents").fetchall()
+        documents = {row[0]: Document(*row[:3], json.loads(row[3])) for row in rows}
         report = Collection.upgrade(root / "texts")
-        assert report.documents == len(DOCUMENTS)
+        assert report.documents == len(documents) > 0
         assert report.version == FORMAT_VERSION or not acknowledged
         collection = Collection.open(root / "texts", threads=1)
         assert collection.check().problems == []
-        assert {doc_id: collection.get(doc_id) for doc_id in DOCUMENTS} == DOCUMENTS
-        [found] = collection.search(["fox"])
-        assert [hit.doc_id for hit in found] == ["fox", "late"]
-        collection.upsert([PROBE])
+        assert {doc_id: collection.get(doc_id) for doc_id in documents} == documents
+        [found] = collection.search(["fox"], lenses=["bm25"])
+        assert found and all(documents[hit.doc_id] == hit.document for hit in found)
+        collection.delete(sorted(documents)[:1])
         collection.commit()
-        assert collection.check().documents == len(DOCUMENTS) + 1
+        assert collection.check().documents == len(documents) - 1
         require_swept(collection)
         collection.close()
         require_no_other_files(collection.path)

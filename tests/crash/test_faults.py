@@ -1,80 +1,15 @@
 """Whatever I/O call kills a process or fails, nothing acknowledged is lost, nothing half appears and the next write works."""
 
-import json
-import os
 import re
-import subprocess
-import sys
-from collections.abc import Iterator
-from pathlib import Path
 from random import Random
-from typing import Any
 
 import pytest
 
-from .conftest import MEMORY
+from .fault_process import FaultDriver
 from .operations import OPERATIONS
-from .shim import FAILURES, FAULTS, KILLS, compile_shim
+from .shim import FAILURES, FAULTS, KILLS
 
 IN_A_FOLDER = re.compile(r"/segments/[^/]+/")
-
-
-class FaultDriver:
-    """The process that forks operations with faults, seen from the test."""
-
-    def __init__(self, library: Path, folder: Path) -> None:
-        path = os.pathsep.join(entry for entry in sys.path if entry)
-        self._logs: dict[tuple[str, str, bool], list[str]] = {}
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", f"{__package__}.fault_driver", str(folder)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            bufsize=1,
-            # A pool of OpenMP threads does not survive a fork: the child would wait for it forever.
-            env={**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1", "LD_PRELOAD": str(library)},
-        )
-
-    def order(self, **order: Any) -> dict[str, Any]:
-        """What came of an operation with a fault."""
-        assert self._process.stdin is not None and self._process.stdout is not None
-        self._process.stdin.write(json.dumps(order) + "\n")
-        said: dict[str, Any] = json.loads(self._process.stdout.readline())
-        return said
-
-    def calls(self, operation: str, fault: str, reader: bool = False) -> list[str]:
-        """The calls that count for a fault, in the order of an operation without faults."""
-        key = operation, fault, reader
-        if key not in self._logs:
-            self._logs[key] = self.order(operation=operation, fault=fault, reader=reader)["log"]
-        return self._logs[key]
-
-    def fail(self, operation: str, fault: str, number: int, reader: bool = False, die: bool = False) -> dict[str, Any]:
-        """What came of an operation with a fault at a call; raises if anything is not as it must be.
-
-        Meanwhile a `reader` may have a snapshot open, and the process may `die` after an error instead of trying again.
-        """
-        said = self.order(operation=operation, fault=fault, number=number, reader=reader, die=die)
-        call = self.calls(operation, fault, reader)[number - 1]
-        assert "problem" not in said, f"{operation}, {fault} at {number}, {call}: {said.pop('problem')}\n{said}"
-        return said
-
-    def close(self) -> None:
-        self._process.kill()
-        self._process.communicate()
-
-
-@pytest.fixture(scope="module")
-def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FaultDriver]:
-    from tempfile import TemporaryDirectory
-
-    library = compile_shim(tmp_path_factory.mktemp("shim")) if sys.platform == "linux" else None
-    if library is None:
-        pytest.skip("faults need Linux and a C compiler to build tests/crash/shim.c")
-    with TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None) as folder:
-        driver = FaultDriver(library, Path(folder))
-        yield driver
-        driver.close()
 
 
 def draw(random: Random, calls: list[str]) -> int:
@@ -84,19 +19,52 @@ def draw(random: Random, calls: list[str]) -> int:
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
-def test_operations_with_faults(driver: FaultDriver, operation: str) -> None:
+def test_operations_with_faults(faults: FaultDriver, operation: str) -> None:
     random = Random(operation)
     for fault in [*KILLS, *random.sample(sorted(FAILURES), 4)]:
-        said = driver.fail(operation, fault, draw(random, driver.calls(operation, fault)))
+        said = faults.fail(operation, fault, draw(random, faults.calls(operation, fault)))
         assert said["happened"] or FAULTS[fault].kills
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("operation", OPERATIONS)
-@pytest.mark.parametrize(("faults", "count"), [(sorted(KILLS), 1000), (sorted(FAILURES), 500)])
-def test_many_faults(driver: FaultDriver, operation: str, faults: list[str], count: int) -> None:
+@pytest.mark.parametrize(("kinds", "count"), [(sorted(KILLS), 1000), (sorted(FAILURES), 500)])
+def test_many_faults(faults: FaultDriver, operation: str, kinds: list[str], count: int) -> None:
     random = Random(f"{operation} {count}")
     for number in range(-(-count // len(OPERATIONS))):
-        fault, reader = faults[number % len(faults)], random.random() < 0.3
-        number = draw(random, driver.calls(operation, fault, reader))
-        driver.fail(operation, fault, number, reader, die=random.random() < 0.3)
+        fault, reader = kinds[number % len(kinds)], random.random() < 0.3
+        number = draw(random, faults.calls(operation, fault, reader))
+        faults.fail(operation, fault, number, reader, die=random.random() < 0.3)
+
+
+def sync_of_the_commit(calls: list[str]) -> int:
+    """The number of the call that makes the commit durable."""
+    recorded = calls.index("rename\t/c/last-commit")
+    return max(number for number, call in enumerate(calls[:recorded], start=1) if call == "sync\t/c/catalog.sqlite-wal")
+
+
+@pytest.mark.parametrize("operation", ["upsert", "optimize"])
+def test_a_commit_that_failed_does_not_come_back_without_its_folders(faults: FaultDriver, operation: str) -> None:
+    """It is complete in the write-ahead log, where recovery finds it when the last process, a reader, has died."""
+    number = sync_of_the_commit(faults.calls(operation, "I/O error", reader=True))
+    said = faults.fail(operation, "I/O error", number, reader=True, die=True)
+    assert said["error"].endswith("(disk I/O error); check the disk and run it again")
+
+
+def test_a_commit_is_done_although_what_follows_fails(faults: FaultDriver) -> None:
+    calls = faults.calls("upsert", "broken disk")
+    number = calls.index("open\t/c/last-commit.new") + 1
+    assert faults.fail("upsert", "broken disk", number)["outcome"] == "done"
+
+
+def test_a_catalog_left_by_a_creation_is_removed_by_the_next_writer(faults: FaultDriver) -> None:
+    number = faults.calls("create", "kill after").index("link\t/c/catalog.sqlite") + 1
+    assert faults.fail("create", "kill after", number)["outcome"] == "killed"
+
+
+@pytest.mark.parametrize("fault", ["too many open files", "memory exhausted"])
+def test_a_repair_gives_up_nothing_for_a_shortage(faults: FaultDriver, fault: str) -> None:
+    calls = faults.calls("repair", fault)
+    for number in (call for call, line in enumerate(calls, start=1) if line.endswith("/manifest.json")):
+        assert faults.fail("repair", fault, number)["outcome"] == "raised"
+        break

@@ -30,6 +30,7 @@ def create_collection(root: Path, record: CommitRecord, fill: Callable[[], objec
             _require_free(root)
             (root / CREATING).touch()
             fill()
+            force(root / FOLDER)
             write_last_commit(root, record)
             write_catalog(root, record)
             with suppress(OSError):  # the next writer removes it
