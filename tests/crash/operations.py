@@ -230,7 +230,7 @@ class Upgrade(Operation):
     def verify(self, root: Path, acknowledged: int) -> None:
         with closing(sqlite3.connect(root / "old.sqlite")) as old:
             rows = old.execute("SELECT doc_id, text, title, metadata FROM documents").fetchall()
-        documents = {row[0]: Document(*row[:3], json.loads(row[3])) for row in rows}
+        documents = {doc_id: Document(doc_id, text, title, json.loads(stored)) for doc_id, text, title, stored in rows}
         report = Collection.upgrade(root / "texts")
         assert report.documents == len(documents) > 0
         assert report.version == FORMAT_VERSION or not acknowledged

@@ -21,9 +21,9 @@ def draw(random: Random, calls: list[str]) -> int:
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_operations_with_faults(faults: FaultDriver, operation: str) -> None:
     random = Random(operation)
-    for fault in [*KILLS, *random.sample(sorted(FAILURES), 4)]:
+    for fault in [*KILLS, *random.sample(sorted(FAILURES), 3)]:
         said = faults.fail(operation, fault, draw(random, faults.calls(operation, fault)))
-        assert said["happened"] or FAULTS[fault].kills
+        assert FAULTS[fault].kills or said["happened"]
 
 
 @pytest.mark.long
@@ -65,6 +65,5 @@ def test_a_catalog_left_by_a_creation_is_removed_by_the_next_writer(faults: Faul
 @pytest.mark.parametrize("fault", ["too many open files", "memory exhausted"])
 def test_a_repair_gives_up_nothing_for_a_shortage(faults: FaultDriver, fault: str) -> None:
     calls = faults.calls("repair", fault)
-    for number in (call for call, line in enumerate(calls, start=1) if line.endswith("/manifest.json")):
-        assert faults.fail("repair", fault, number)["outcome"] == "raised"
-        break
+    number = next(number for number, call in enumerate(calls, start=1) if call.endswith("/manifest.json"))
+    assert faults.fail("repair", fault, number)["outcome"] == "raised"

@@ -203,7 +203,9 @@ class Writer:
         return self.changes
 
     def rollback(self) -> None:
-        """Discard all changes since the last commit and release the lock."""
+        """Discard all changes since the last commit and release the lock. An error has done so already."""
+        if self._closed:
+            return
         try:
             # Closing the catalog discards the transaction as well, and the next writer removes what is left over.
             with suppress(OSError, CollectionError):
