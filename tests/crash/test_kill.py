@@ -19,7 +19,8 @@ from trilens.store import merge, writer
 
 from ..store.tiny import LENSES, TinyEncoder, real_lenses
 from .driver import CREATION_POINTS, POINTS, SHARING_POINTS
-from .history import COMMON, IDS, PASSAGES, WORDS, History, apply
+from .history import PASSAGES, History, apply
+from .states import require_documents, require_swept
 
 FOREVER = 10_000
 KILLED = -signal.SIGKILL
@@ -85,24 +86,7 @@ def small_segments(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def require_state(collection: Collection, history: History, number: int) -> None:
     """The collection holds exactly the documents of this state, whole and findable."""
-    documents = history.state(number)
-    assert collection.snapshot.commit == number
-    report = collection.check()
-    assert report.problems == []
-    assert report.documents == len(collection) == len(documents)
-    assert {doc_id: collection.get(doc_id) for doc_id in documents} == documents
-    for lens in collection.lenses:
-        [found] = collection.search([COMMON], k=len(IDS), lenses=[lens])
-        assert {hit.doc_id: hit.document for hit in found} == documents
-    for hits in collection.search(WORDS[:4], k=5):
-        assert all(documents[hit.doc_id] == hit.document for hit in hits)
-
-
-def require_swept(collection: Collection) -> None:
-    """Only folders that the catalog names are left."""
-    snapshot = collection.snapshot
-    named = {segment.record.id for segment in snapshot.segments} | {part.record.id for part in snapshot.shared.every}
-    assert {path.name for path in (collection.path / "segments").iterdir()} == named
+    require_documents(collection, history.state(number), number)
 
 
 def go_on(root: Path, history: History, commits: set[int], encoder: TinyEncoder | None = None) -> int:

@@ -107,6 +107,8 @@ def salvage_documents(root: Path, folder_id: str, salvage: Salvage) -> Iterator[
 
 def _open_catalog(root: Path) -> Catalog | None:
     """The catalog, even if some of its tables are missing; None if SQLite cannot open it."""
+    if not (root / FILE_NAME).exists():
+        return None
     try:
         return Catalog.open(root)
     except UnknownFormat:
