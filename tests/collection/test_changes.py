@@ -1,6 +1,6 @@
 """Adding, replacing and deleting documents; commits and what others see of them."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +46,25 @@ def test_add_of_the_same_id_twice(collection: Collection) -> None:
 def test_only_documents_can_be_added(collection: Collection, wrong: Any) -> None:
     assert "Document" in refused(BadInput, lambda: collection.add([wrong]))
     assert "Document" in refused(BadInput, lambda: collection.upsert([wrong]))
+
+
+def test_a_failed_call_leaves_nothing_of_itself(collection: Collection) -> None:
+    first, last = Document("first", "river one"), Document("last", "river two")
+    refused(BadInput, lambda: collection.add([first, DOCUMENTS[0], last]))
+    collection.commit()
+    assert [collection.get(document.doc_id) for document in (first, last)] == [None, None]
+    assert len(collection) == len(DOCUMENTS)
+
+
+def test_an_error_of_the_source_is_not_one_of_the_collection(collection: Collection) -> None:
+    def documents() -> Iterator[Document]:
+        yield Document("first", "river one")
+        raise FileNotFoundError("the source")
+
+    with pytest.raises(FileNotFoundError, match="the source"):
+        collection.upsert(documents())
+    collection.commit()
+    assert collection.get("first") is None
 
 
 def test_changes_are_counted_and_seen_after_commit_only(collection: Collection) -> None:

@@ -98,9 +98,8 @@ class Writer:
         self._batch.set_savepoint()
         before = (self._batch, list(self._segments), replace(self.changes))
         try:
-            with clear_errors(self._root):
-                yield
-                self._catalog.keep()
+            yield
+            self._catalog.keep()
         except BaseException:
             try:
                 self._catalog.undo()
@@ -262,7 +261,9 @@ class Writer:
         return SharedParts(SharedPart(self._root, record, self._lenses) for record in self._records().shared)
 
     def _insert(self, document: Document) -> None:
-        self._put(self._catalog.insert(document), document)
+        key = self._catalog.insert(document)
+        with clear_errors(self._root):
+            self._put(key, document)
 
     def _remove(self, key: int) -> None:
         buffered = key in self._batch
