@@ -18,6 +18,10 @@ from trilens.search.fusion_presets import parse_fusion
 from trilens.search.hits import Hit
 from trilens.search.options import SearchOptions, tuned_name
 from trilens.search.search import Search
+from trilens.store.backup.contents import Backup
+from trilens.store.backup.opening import open_existing, open_place
+from trilens.store.backup.restore import restore_backup
+from trilens.store.backup.take import BackupReport, take_backup
 from trilens.store.catalog import Catalog
 from trilens.store.check import BytesDone, CheckReport, check_collection, require_intact
 from trilens.store.commit_record import CommitRecord
@@ -276,6 +280,30 @@ class Collection:
     def check(self, report: BytesDone = lambda count: None) -> CheckReport:
         """Verify every file and every document on disk."""
         return check_collection(self.path, report)
+
+    def backup(
+        self,
+        target: str | Path,
+        *,
+        keep: int | None = None,
+        verify: bool = False,
+        report: BytesDone = lambda count: None,
+    ) -> BackupReport:
+        """Add the last commit to the backups in a folder, at an address of fsspec such as s3://bucket/name, or in a new .tar.
+
+        Others may read and write meanwhile. Only segments that the target does not have are copied. `keep` removes all but
+        the last backups; `verify` reads everything that the target holds.
+        """
+        with open_place(target) as place:
+            return take_backup(self.path, place, keep=keep, verify=verify, report=report)
+
+    @staticmethod
+    def restore(
+        source: str | Path, path: str | Path, *, commit: int | None = None, report: BytesDone = lambda count: None
+    ) -> Backup:
+        """Make a collection of a backup, by default the last one, at a path that is new or empty; then open it there."""
+        with open_existing(source) as place:
+            return restore_backup(place, Path(path), commit=commit, report=report)
 
     def info(self) -> dict[str, Any]:
         """Size, configuration and statistics."""

@@ -1,0 +1,110 @@
+"""Backups at an address of fsspec, such as an S3 bucket."""
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import IO, Any
+
+from trilens.errors import BadInput, ServiceFailed, TrilensError
+from trilens.store.backup.lease import Lease
+from trilens.store.backup.place import BLOCK_BYTES, LOCK_NAME, Source, missing
+
+
+class RemotePlace:
+    """A file system of fsspec. Credentials and endpoints come from its configuration and the environment."""
+
+    holds_one = False
+
+    def __init__(self, address: str) -> None:
+        self.name = address
+        with self._errors():
+            self._files, self._root = _file_system(address)
+        self._lease = Lease(self._files, self._path(LOCK_NAME), address)
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Hold a lease, which other machines respect and which ends by itself when this one dies."""
+        with self._errors():
+            self._files.makedirs(self._root, exist_ok=True)
+            self._lease.acquire()
+        try:
+            yield
+        finally:
+            with self._errors():
+                self._lease.release()
+
+    def sizes(self) -> dict[str, int]:
+        """The size of every file."""
+        with self._errors():
+            self._files.invalidate_cache()
+            found = self._files.find(self._root, detail=True)
+            return {path.removeprefix(self._root).lstrip("/"): entry["size"] for path, entry in found.items()}
+
+    @contextmanager
+    def open(self, name: str) -> Iterator[IO[bytes]]:
+        """Open a file for reading."""
+        with self._errors():
+            try:
+                file = self._files.open(self._path(name), "rb")
+            except FileNotFoundError as error:
+                raise missing(self, name) from error
+            with file:
+                yield file
+
+    def write(self, name: str, size: int, content: Source) -> None:
+        """Write a file. What an interruption leaves is not used, because the file of the commit or the manifest is missing."""
+        with self._errors():
+            self._lease.renew()
+            if size <= BLOCK_BYTES:
+                self._files.pipe_file(self._path(name), _all(content, size))
+                return
+            with self._files.open(self._path(name), "wb") as file:
+                while block := content.read(BLOCK_BYTES):
+                    file.write(block)
+                    self._lease.renew()
+
+    def remove(self, names: Iterable[str]) -> None:
+        """Remove files."""
+        paths = [self._path(name) for name in names]
+        with self._errors():
+            self._lease.renew()
+            if paths:
+                self._files.rm(paths)
+
+    def close(self) -> None:
+        """fsspec closes connections itself."""
+
+    def _path(self, name: str) -> str:
+        return f"{self._root}/{name}"
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
+        except TrilensError:
+            raise
+        except Exception as error:  # each file system of fsspec raises the errors of its own client
+            reason = " ".join(str(error).split())[:200] or type(error).__name__
+            raise ServiceFailed(
+                f"{self.name} cannot be used ({reason}); check the address, its credentials and space"
+            ) from error
+
+
+def _file_system(address: str) -> tuple[Any, str]:
+    """The file system of an address, and the path in it."""
+    try:
+        from fsspec.core import url_to_fs
+    except ImportError as error:
+        raise BadInput(f"{address} needs fsspec: run `pip install 'trilens[backup]'`, or back up to a folder") from error
+    try:
+        files, root = url_to_fs(address, use_listings_cache=False)
+    except (ImportError, ValueError) as error:
+        raise BadInput(f"{address} cannot be used ({error}); expected an address of an installed fsspec file system") from error
+    return files, root.rstrip("/")
+
+
+def _all(content: Source, size: int) -> bytes:
+    parts = []
+    while size > 0 and (part := content.read(size)):
+        parts.append(part)
+        size -= len(part)
+    return b"".join(parts)
