@@ -1,6 +1,6 @@
 """`Collection`: the object that users hold; it joins the store, the lenses and the search."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -20,7 +20,7 @@ from trilens.search.options import SearchOptions, tuned_name
 from trilens.search.search import Search
 from trilens.store.backup.contents import Backup
 from trilens.store.backup.opening import open_existing, open_place
-from trilens.store.backup.restore import restore_backup
+from trilens.store.backup.restore import list_backups, restore_backup
 from trilens.store.backup.take import BackupReport, take_backup
 from trilens.store.catalog import Catalog
 from trilens.store.check import BytesDone, CheckReport, check_collection, require_intact
@@ -37,6 +37,8 @@ from trilens.store.snapshot import Snapshot
 from trilens.store.upgrade import UpgradeReport, upgrade_collection
 from trilens.store.writer import Changes, DocumentsDone, Writer, no_report
 from trilens.text.document import Document, require_utf8
+
+DOCUMENTS_AT_ONCE = 256
 
 
 class Collection:
@@ -96,7 +98,7 @@ class Collection:
             return Collection.create(path, threads=threads, encoder=encoder, **options)
         collection = Collection.open(path, threads=threads, encoder=encoder)
         try:
-            _require_same(collection, options)
+            collection.config.require_same(collection.path, options)
         except BadInput:
             collection.close()
             raise
@@ -157,6 +159,13 @@ class Collection:
     def get(self, doc_id: str) -> Document | None:
         """A document by its id."""
         return self.snapshot.document(_require_id(doc_id))
+
+    def documents(self) -> Iterator[Document]:
+        """All documents of the commit that searches see, in the order in which they were added; memory stays constant."""
+        snapshot, last_key = self.snapshot, 0
+        while page := snapshot.page(last_key, DOCUMENTS_AT_ONCE):
+            yield from (document for _, document in page)
+            last_key = page[-1][0]
 
     def search(
         self, queries: Sequence[str], k: int | None = None, *, options: SearchOptions | None = None, **settings: Any
@@ -305,6 +314,12 @@ class Collection:
         with open_existing(source) as place:
             return restore_backup(place, Path(path), commit=commit, report=report)
 
+    @staticmethod
+    def backups(source: str | Path) -> list[Backup]:
+        """The backups in a place, oldest first."""
+        with open_existing(source) as place:
+            return list_backups(place)
+
     def info(self) -> dict[str, Any]:
         """Size, configuration and statistics."""
         snapshot = self.snapshot
@@ -387,27 +402,6 @@ def _options(options: SearchOptions | None, k: int | None, settings: dict[str, A
         raise BadInput(f"options is {type(options).__name__}; expected SearchOptions: pass its fields as keyword arguments")
     changes = settings if k is None else {"k": k, **settings}
     return options.updated(**changes) if options else SearchOptions(**changes)
-
-
-def _require_same(collection: Collection, options: dict[str, Any]) -> None:
-    """Refuse options other than those that the collection was created with."""
-    wanted = CollectionConfig.of(**{"lenses": collection.config.lenses, **options}).model_dump(mode="json", exclude_unset=True)
-    made_with = collection.config.model_dump(mode="json")
-    for name, value in wanted.items():
-        if not _agrees(made_with.get(name), value):
-            raise BadInput(
-                f"{collection.path} was created with {name} {made_with.get(name)}, not {value}; leave the option out, or index "
-                "into a new folder"
-            )
-
-
-def _agrees(made_with: Any, wanted: Any) -> bool:
-    """Whether a stored option has the wanted value; only the given fields of an object are compared."""
-    if isinstance(wanted, Mapping):
-        return isinstance(made_with, Mapping) and all(_agrees(made_with.get(name), value) for name, value in wanted.items())
-    if isinstance(wanted, str) and Path(wanted).is_dir():
-        return bool(made_with == str(Path(wanted).resolve()))
-    return bool(made_with == wanted)
 
 
 def _require_id(doc_id: str) -> str:

@@ -1,6 +1,8 @@
 """`CollectionConfig`: the lenses, model and passages of a collection, fixed when it is created and stored in its catalog."""
 
 import json
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
@@ -104,6 +106,17 @@ class CollectionConfig(BaseModel):
         except ValidationError as error:
             raise BadInput(first_error(error)) from error
 
+    def require_same(self, path: Path, options: Mapping[str, Any]) -> None:
+        """Refuse options other than those that the collection at this path was created with."""
+        wanted = CollectionConfig.of(**{"lenses": self.lenses, **options}).model_dump(mode="json", exclude_unset=True)
+        made_with = self.model_dump(mode="json")
+        for name, value in wanted.items():
+            if not _agrees(made_with.get(name), value):
+                raise BadInput(
+                    f"{path} was created with {name} {made_with.get(name)}, not {value}; leave the option out, or index into a "
+                    "new folder"
+                )
+
     def to_stored(self) -> str:
         """The configuration as catalogs store it."""
         stored = self.model_dump(mode="json", by_alias=True)
@@ -125,3 +138,12 @@ class CollectionConfig(BaseModel):
             return CollectionConfig(**{key: value for key, value in stored.items() if key not in unused} | {"lenses": lenses})
         except ValidationError as error:
             raise BadInput(first_error(error)) from error
+
+
+def _agrees(made_with: Any, wanted: Any) -> bool:
+    """Whether a stored option has the wanted value; only the given fields of an object are compared."""
+    if isinstance(wanted, Mapping):
+        return isinstance(made_with, Mapping) and all(_agrees(made_with.get(name), value) for name, value in wanted.items())
+    if isinstance(wanted, str) and Path(wanted).is_dir():
+        return bool(made_with == str(Path(wanted).resolve()))
+    return bool(made_with == wanted)

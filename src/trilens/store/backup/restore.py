@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from trilens.errors import CollectionDamaged
 from trilens.store.backup.contents import Backup, Contents, file_name
 from trilens.store.backup.folder_place import write_file
 from trilens.store.backup.place import Place
@@ -11,6 +12,14 @@ from trilens.store.creation import create_folder
 from trilens.store.failures import clear_errors
 from trilens.store.folders import sweep
 from trilens.store.schema import FolderRecord
+
+
+def list_backups(place: Place) -> list[Backup]:
+    """The backups of a place, oldest first; one that is not readable is an error."""
+    contents = Contents.read(place)
+    if contents.problems:
+        raise CollectionDamaged(contents.problems[0])
+    return contents.backups
 
 
 def restore_backup(place: Place, root: Path, *, commit: int | None = None, report: BytesDone = lambda count: None) -> Backup:

@@ -26,7 +26,7 @@ class TarPlace:
     def __init__(self, path: Path) -> None:
         self.name = str(path)
         self._path = path
-        self._compression = "" if path.name.endswith(".tar") else "gz"
+        self._is_plain = path.name.endswith(".tar")
         self._written: tarfile.TarFile | None = None
 
     @contextmanager
@@ -42,7 +42,7 @@ class TarPlace:
             file = unfinished.open("xb")
         try:
             with file, clear_errors(self._path):
-                with tarfile.open(fileobj=file, mode=f"w:{self._compression}", format=tarfile.PAX_FORMAT) as archive:
+                with tarfile.open(fileobj=file, mode="w:" if self._is_plain else "w:gz") as archive:
                     self._written = archive
                     yield
                 file.flush()
@@ -90,7 +90,7 @@ class TarPlace:
     @cached_property
     def _archive(self) -> tarfile.TarFile:
         with self._errors():
-            return tarfile.open(self._path, mode=f"r:{self._compression}")
+            return tarfile.open(self._path, mode="r:" if self._is_plain else "r:gz")
 
     @cached_property
     def _members(self) -> dict[str, tarfile.TarInfo]:
