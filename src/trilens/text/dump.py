@@ -10,7 +10,7 @@ import json
 import lzma
 import os
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -48,6 +48,8 @@ def write_dump(documents: Iterable[Document], stream: IO[bytes], report: Callabl
 @contextmanager
 def dump_file(path: Path) -> Iterator[IO[bytes]]:
     """A file that appears at the end of the block, complete and compressed according to its suffix."""
+    if path.exists() and not path.is_file():
+        raise BadInput(f"{shown(path)} is not a file; expected a file, or none for standard output")
     unfinished = path.with_name(f".{path.name}.{os.getpid()}.unfinished")
     try:
         with unfinished.open("wb") as file:
@@ -96,15 +98,15 @@ def _document(place: Place, value: object) -> Document:
         raise BadInput(f"{place}: {error}") from error
 
 
-def _compressed(file: IO[bytes], suffix: str) -> IO[bytes]:
+def _compressed(file: IO[bytes], suffix: str) -> AbstractContextManager[IO[bytes]]:
     match suffix:
         case ".gz":
             return cast(IO[bytes], gzip.GzipFile(filename="", mode="wb", fileobj=file))
         case ".xz":
-            return cast(IO[bytes], lzma.open(file, "wb"))
+            return lzma.open(file, "wb")
         case ".bz2":
-            return cast(IO[bytes], bz2.open(file, "wb"))
-    return file
+            return bz2.open(file, "wb")
+    return nullcontext(file)
 
 
 def _line(value: object) -> bytes:
