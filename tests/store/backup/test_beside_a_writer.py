@@ -12,7 +12,6 @@ import pytest
 from trilens.collection import Collection
 from trilens.store.schema import FILE_NAME
 
-from ..tiny import TinyEncoder
 from .writing import digest
 
 ROOT = Path(__file__).parents[3]
@@ -40,7 +39,7 @@ def require_commit(source: Path, commit: int, target: Path, expected: dict[int, 
     """The backup is a collection without faults that holds what the writer has committed."""
     restored = Collection.restore(source, target, commit=commit)
     assert restored.commit == commit
-    with Collection.open(target, encoder=TinyEncoder()) as collection:
+    with Collection.open(target) as collection:
         assert collection.check().problems == []
         assert collection.snapshot.commit == commit
         assert digest(collection.documents()) == expected[commit]
@@ -51,7 +50,7 @@ def back_up_beside_a_writer(folder: Path, seconds: float, pause: float) -> list[
     """Backups for some seconds into one folder, and one archive; returns the commits."""
     commits = []
     with writer(folder / "c", folder / "log", commits=10):
-        collection = Collection.open(folder / "c", encoder=TinyEncoder())
+        collection = Collection.open(folder / "c")
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             commits.append(collection.backup(folder / "b").commit)

@@ -13,8 +13,6 @@ from trilens.collection import Collection
 from trilens.store import merge, writer
 from trilens.text.document import Document
 
-from ..tiny import LENSES, TinyEncoder
-
 
 def digest(documents: Iterable[Document]) -> str:
     """A hash of documents, whatever their order."""
@@ -27,7 +25,7 @@ def write(root: Path, log: Path) -> None:
     writer.BUFFER_PASSAGES, merge.FANOUT, merge.SMALLEST = 8, 3, 8
     draw = random.Random(5)
     documents: dict[str, Document] = {}
-    with Collection.create(root, lenses=LENSES, encoder=TinyEncoder()) as collection:
+    with Collection.create(root, lenses=["bm25"]) as collection:
         for commit in range(1, 1_000_000):
             for _ in range(draw.randint(1, 6)):
                 doc_id = f"d{draw.randint(0, 60)}"

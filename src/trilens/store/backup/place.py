@@ -22,7 +22,7 @@ class Source(Protocol):
     """Something to read bytes from."""
 
     def read(self, size: int, /) -> bytes:
-        """Up to `size` bytes; none at the end."""
+        """The next `size` bytes, fewer only at the end."""
 
 
 class Place(Protocol):
@@ -68,9 +68,12 @@ class CheckedSource:
     def read(self, size: int) -> bytes:
         """The next bytes."""
         try:
-            block = self._file.read(min(size, self._left))
+            wanted = min(size, self._left)
+            block = self._file.read(wanted)
         except OSError as error:
             raise CollectionError(f"{self._shown} cannot be read ({error.strerror or error}); check its disk") from error
+        if len(block) < wanted:
+            raise self._damaged()
         self._digest.update(block)
         self._left -= len(block)
         self._report(len(block))
@@ -79,9 +82,12 @@ class CheckedSource:
     def finish(self) -> None:
         """Raise if the file, which has been read to its end, is not the recorded one."""
         if self._left or self._file.read(1) or self._digest.hexdigest() != self._expected.checksum:
-            raise CollectionDamaged(
-                f"{self._shown} has changed: its {self._expected.bytes:,} bytes do not fit their checksum; use another backup"
-            )
+            raise self._damaged()
+
+    def _damaged(self) -> CollectionDamaged:
+        return CollectionDamaged(
+            f"{self._shown} has changed: expected {self._expected.bytes:,} bytes that fit their checksum; use a whole copy"
+        )
 
 
 def read_small(place: Place, name: str) -> bytes:

@@ -55,7 +55,7 @@ class RemotePlace:
         with self._errors():
             self._lease.renew()
             if size <= BLOCK_BYTES:
-                self._files.pipe_file(self._path(name), _all(content, size))
+                self._files.pipe_file(self._path(name), content.read(size))
                 return
             with self._files.open(self._path(name), "wb") as file:
                 while block := content.read(BLOCK_BYTES):
@@ -100,11 +100,3 @@ def _file_system(address: str) -> tuple[Any, str]:
     except (ImportError, ValueError) as error:
         raise BadInput(f"{address} cannot be used ({error}); expected an address of an installed fsspec file system") from error
     return files, root.rstrip("/")
-
-
-def _all(content: Source, size: int) -> bytes:
-    parts = []
-    while size > 0 and (part := content.read(size)):
-        parts.append(part)
-        size -= len(part)
-    return b"".join(parts)
