@@ -28,6 +28,7 @@ def memory() -> Iterator[dict[str, bytes]]:
     """The files of the file system in memory."""
     files = fsspec.filesystem("memory")
     files.store.clear()
+    files.makedirs("/bucket", exist_ok=True)
     yield files.store
     files.store.clear()
 
@@ -121,6 +122,15 @@ def test_a_lease_is_renewed(collection: Collection, memory: dict[str, bytes], mo
         place._lease.renew()
         content = json.loads(fsspec.filesystem("memory").cat_file("/bucket/backups/backup.lock"))
         assert content["until"] > time.time() + 100
+
+
+def test_an_address_with_real_folders(collection: Collection, folder: Path) -> None:
+    address = f"file://{folder}/deep/b"
+    collection.backup(address)
+    collection.optimize()
+    assert collection.backup(address, keep=1, verify=True).removed == [3]
+    assert Collection.restore(address, folder / "r").documents == 12
+    assert {path.name for path in (folder / "deep" / "b").iterdir()} == {"commits", "segments"}
 
 
 def test_owners() -> None:

@@ -18,13 +18,15 @@ class RemotePlace:
         self.name = address
         with self._errors():
             self._files, self._root = _file_system(address)
+        self._made: set[str] = set()
         self._lease = Lease(self._files, self._path(LOCK_NAME), address)
 
     @contextmanager
     def writing(self) -> Iterator[None]:
         """Hold a lease, which other machines respect and which ends by itself when this one dies."""
         with self._errors():
-            self._files.makedirs(self._root, exist_ok=True)
+            self._require_top()
+            self._make_folder(LOCK_NAME)
             self._lease.acquire()
         try:
             yield
@@ -54,6 +56,7 @@ class RemotePlace:
         """Write a file. What an interruption leaves is not used, because the file of the commit or the manifest is missing."""
         with self._errors():
             self._lease.renew()
+            self._make_folder(name)
             if size <= BLOCK_BYTES:
                 self._files.pipe_file(self._path(name), content.read(size))
                 return
@@ -72,6 +75,21 @@ class RemotePlace:
 
     def close(self) -> None:
         """fsspec closes connections itself."""
+
+    def _require_top(self) -> None:
+        """Raise if the bucket, or the first folder, does not exist: a mistake in its name must not create another one."""
+        top = self._root[:1] + self._root[1:].partition("/")[0]
+        try:
+            self._files.info(top)
+        except FileNotFoundError as error:
+            raise BadInput(f"{self.name} cannot be used: there is no {top}; create it first, or correct the name") from error
+
+    def _make_folder(self, name: str) -> None:
+        """Make the folder of a file, once; object stores ignore it."""
+        folder = self._path(name).rpartition("/")[0]
+        if folder not in self._made:
+            self._files.makedirs(folder, exist_ok=True)
+            self._made.add(folder)
 
     def _path(self, name: str) -> str:
         return f"{self._root}/{name}"
