@@ -16,7 +16,7 @@ from trilens.store.catalog import LARGEST_KEY, Catalog, DocumentRow
 from trilens.store.catalog_file import new_database, write_file
 from trilens.store.config import CollectionConfig
 from trilens.store.documents import DocumentsPart
-from trilens.store.folders import FOLDER, REPAIR
+from trilens.store.folders import FOLDER
 from trilens.store.records import read_records
 from trilens.store.schema import FORMAT_VERSION
 from trilens.store.segment import DOCUMENTS
@@ -134,7 +134,7 @@ def unseal(adapter: TypeAdapter[Sealed], sealed: bytes, where: str) -> Sealed:
     head, _, content = sealed.removesuffix(TAIL).partition(SEPARATOR)
     version = head.removeprefix(START).partition(b",")[0]
     if not (version.isdigit() and sealed.endswith(TAIL) and sealed.startswith(_head(int(version[:9]), content))):
-        raise CollectionDamaged(f"{where} has changed: it does not fit its checksum; {REPAIR}")
+        raise CollectionDamaged(f"{where} has changed: it does not fit its checksum; use another copy")
     if int(version) != FORMAT_VERSION:
         raise UnknownFormat(
             f"{where} has format version {int(version)}; this trilens reads version {FORMAT_VERSION}: "
@@ -143,7 +143,7 @@ def unseal(adapter: TypeAdapter[Sealed], sealed: bytes, where: str) -> Sealed:
     try:
         return adapter.validate_json(content)
     except ValidationError as error:
-        raise CollectionDamaged(f"{where} is not the record of a commit; {REPAIR}") from error
+        raise CollectionDamaged(f"{where} is not the record of a commit; use another copy") from error
 
 
 START, SEPARATOR, TAIL = b'{"format":', b',"content":', b"}\n"
