@@ -55,7 +55,7 @@ class Contents:
         for name in sorted(contents.sizes):
             if name.startswith(f"{COMMITS}/") and name.endswith(".json"):
                 try:
-                    backup = unseal(BACKUP, read_small(place, name), f"{name} in {place.name}")
+                    backup = unseal(BACKUP, read_small(place, name), f"{name} in {place.name}", "use another backup")
                     contents.backups.append(_require_name(backup, name, place))
                 except CollectionError as error:
                     contents.problems.append(str(error))

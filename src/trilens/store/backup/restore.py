@@ -6,8 +6,7 @@ from trilens.store.backup.contents import Backup, Contents, file_name
 from trilens.store.backup.folder_place import write_file
 from trilens.store.backup.place import Place
 from trilens.store.check import BytesDone
-from trilens.store.commit_record import write_catalog
-from trilens.store.creation import create_folder
+from trilens.store.creation import create_collection
 from trilens.store.failures import clear_errors
 from trilens.store.folders import sweep
 from trilens.store.schema import FolderRecord
@@ -34,12 +33,11 @@ def restore_backup(place: Place, root: Path, *, commit: int | None = None, repor
         try:
             for folder_id, checksum in backup.record.folders.items():
                 _copy(contents, contents.folder(folder_id, checksum), root, report)
-            write_catalog(root, backup.record)
         except BaseException:
             sweep(root, set())
             raise
 
-    create_folder(root, fill, backup.commit)
+    create_collection(root, backup.record, fill)
     return backup
 
 
