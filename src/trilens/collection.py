@@ -1,13 +1,11 @@
 """`Collection`: the object that users hold; it joins the store, the lenses and the search."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from trilens.encode.folder import CONFIG_FILE, ModelFolder, TermWeighting
 from trilens.encode.model import HeadsEncoder, ModelEncoder
-from trilens.encode.models import bundled_models, resolve_model
 from trilens.errors import BadInput, CollectionMissing
 from trilens.explain.disentangle import Word, disentangle
 from trilens.explain.explain import explain
@@ -18,6 +16,10 @@ from trilens.search.fusion_presets import parse_fusion
 from trilens.search.hits import Hit
 from trilens.search.options import SearchOptions, tuned_name
 from trilens.search.search import Search
+from trilens.store.backup.contents import Backup
+from trilens.store.backup.opening import open_existing, open_place
+from trilens.store.backup.restore import list_backups, restore_backup
+from trilens.store.backup.take import BackupReport, take_backup
 from trilens.store.catalog import Catalog
 from trilens.store.check import BytesDone, CheckReport, check_collection, require_intact
 from trilens.store.commit_record import CommitRecord
@@ -33,6 +35,8 @@ from trilens.store.snapshot import Snapshot
 from trilens.store.upgrade import UpgradeReport, upgrade_collection
 from trilens.store.writer import Changes, DocumentsDone, Writer, no_report
 from trilens.text.document import Document, require_utf8
+
+DOCUMENTS_AT_ONCE = 256
 
 
 class Collection:
@@ -61,7 +65,7 @@ class Collection:
         root = Path(path)
         config = CollectionConfig.of(**options)
         if config.heads:
-            config = _with_model(config, encoder)
+            config = config.with_model(encoder)
         create_collection(root, CommitRecord.empty(config))
         return Collection(root, config, threads, encoder)
 
@@ -92,7 +96,7 @@ class Collection:
             return Collection.create(path, threads=threads, encoder=encoder, **options)
         collection = Collection.open(path, threads=threads, encoder=encoder)
         try:
-            _require_same(collection, options)
+            collection.config.require_same(collection.path, options)
         except BadInput:
             collection.close()
             raise
@@ -114,7 +118,7 @@ class Collection:
 
         def make_lenses(old: CollectionConfig) -> tuple[CollectionConfig, LensSet]:
             config = old.model_copy(update={"model": model or old.model, "model_fingerprint": ""})
-            config = _with_model(config, encoder) if config.heads else config
+            config = config.with_model(encoder) if config.heads else config
             return config, LensSet(config, threads, encoder)
 
         return upgrade_collection(Path(path), make_lenses, report)
@@ -153,6 +157,13 @@ class Collection:
     def get(self, doc_id: str) -> Document | None:
         """A document by its id."""
         return self.snapshot.document(_require_id(doc_id))
+
+    def documents(self) -> Iterator[Document]:
+        """All documents of the commit that searches see, in the order in which they were added; memory stays constant."""
+        snapshot, last_key = self.snapshot, 0
+        while page := snapshot.page(last_key, DOCUMENTS_AT_ONCE):
+            yield from (document for _, document in page)
+            last_key = page[-1][0]
 
     def search(
         self, queries: Sequence[str], k: int | None = None, *, options: SearchOptions | None = None, **settings: Any
@@ -277,6 +288,36 @@ class Collection:
         """Verify every file and every document on disk."""
         return check_collection(self.path, report)
 
+    def backup(
+        self,
+        target: str | Path,
+        *,
+        keep: int | None = None,
+        verify: bool = False,
+        report: BytesDone = lambda count: None,
+    ) -> BackupReport:
+        """Add the last commit to the backups in a folder, at an address of fsspec such as s3://bucket/name, or in a new .tar.
+
+        Others may read and write meanwhile. Only segments that the target does not have are copied. `keep` removes all but
+        the last backups; `verify` reads everything that the target holds.
+        """
+        with open_place(target) as place:
+            return take_backup(self.path, place, keep=keep, verify=verify, report=report)
+
+    @staticmethod
+    def restore(
+        source: str | Path, path: str | Path, *, commit: int | None = None, report: BytesDone = lambda count: None
+    ) -> Backup:
+        """Make a collection of a backup, by default the last one, at a path that is new or empty; then open it there."""
+        with open_existing(source) as place:
+            return restore_backup(place, Path(path), commit=commit, report=report)
+
+    @staticmethod
+    def backups(source: str | Path) -> list[Backup]:
+        """The backups in a place, oldest first."""
+        with open_existing(source) as place:
+            return list_backups(place)
+
     def info(self) -> dict[str, Any]:
         """Size, configuration and statistics."""
         snapshot = self.snapshot
@@ -331,55 +372,11 @@ class Collection:
         return self._writer
 
 
-def _with_model(config: CollectionConfig, encoder: HeadsEncoder | None) -> CollectionConfig:
-    """The configuration tied to its model, which must have the heads that the lenses need."""
-    folder = None if encoder else ModelFolder.open(resolve_model(config.model))
-    heads: list[str] = list(encoder.heads if encoder else folder.config.heads if folder else ())
-    model = encoder.fingerprint if encoder else config.model
-    if missing := [head for head in config.heads if head not in heads]:
-        raise BadInput(
-            f"model {model} has the heads {', '.join(heads)}; the lenses {', '.join(config.lenses)} need "
-            f"{', '.join(missing)} as well: choose another model, or leave a lens out"
-        )
-    weighting = folder.config.term_weighting if folder else getattr(encoder, "term_weighting", TermWeighting())
-    if config.term_weighting not in (TermWeighting(), weighting):
-        raise BadInput(
-            f"weighing is {config.term_weighting.model_dump(by_alias=True, exclude_defaults=True)}; expected none: "
-            f"a collection uses the term weighting of its model ({CONFIG_FILE} of {config.model})"
-        )
-    name = config.model if config.model in bundled_models() else str(folder.path.resolve()) if folder else ""
-    fingerprint = encoder.fingerprint if encoder else folder.fingerprint if folder else ""
-    return config.model_copy(
-        update={"model": "" if encoder else name, "model_fingerprint": fingerprint, "term_weighting": weighting}
-    )
-
-
 def _options(options: SearchOptions | None, k: int | None, settings: dict[str, Any]) -> SearchOptions:
     if options is not None and not isinstance(options, SearchOptions):
         raise BadInput(f"options is {type(options).__name__}; expected SearchOptions: pass its fields as keyword arguments")
     changes = settings if k is None else {"k": k, **settings}
     return options.updated(**changes) if options else SearchOptions(**changes)
-
-
-def _require_same(collection: Collection, options: dict[str, Any]) -> None:
-    """Refuse options other than those that the collection was created with."""
-    wanted = CollectionConfig.of(**{"lenses": collection.config.lenses, **options}).model_dump(mode="json", exclude_unset=True)
-    made_with = collection.config.model_dump(mode="json")
-    for name, value in wanted.items():
-        if not _agrees(made_with.get(name), value):
-            raise BadInput(
-                f"{collection.path} was created with {name} {made_with.get(name)}, not {value}; leave the option out, or index "
-                "into a new folder"
-            )
-
-
-def _agrees(made_with: Any, wanted: Any) -> bool:
-    """Whether a stored option has the wanted value; only the given fields of an object are compared."""
-    if isinstance(wanted, Mapping):
-        return isinstance(made_with, Mapping) and all(_agrees(made_with.get(name), value) for name, value in wanted.items())
-    if isinstance(wanted, str) and Path(wanted).is_dir():
-        return bool(made_with == str(Path(wanted).resolve()))
-    return bool(made_with == wanted)
 
 
 def _require_id(doc_id: str) -> str:

@@ -1,6 +1,5 @@
 """The command `get`."""
 
-from dataclasses import asdict
 from typing import Annotated
 
 import typer
@@ -10,6 +9,7 @@ from trilens.cli.options import CollectionPath, Json
 from trilens.cli.render import out, print_json, printable
 from trilens.collection import Collection
 from trilens.errors import BadInput
+from trilens.text.dump import to_record
 
 
 def get(
@@ -28,7 +28,7 @@ def get(
     if document is None:
         raise BadInput(f"there is no document {doc_id!r} in {path}")
     if json:
-        print_json(asdict(document))
+        print_json(to_record(document))
         return
     console = out()
     console.print(Text(printable(document.title or document.doc_id), style="bold"))

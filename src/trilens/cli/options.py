@@ -39,6 +39,23 @@ Language = Annotated[
     str | None,
     typer.Option(help="Language of stemming and stop words, or none.", show_default="english"),
 ]
+To = Annotated[
+    Path,
+    typer.Option(
+        "--to", metavar="COLLECTION", help="Folder of the collection; created if it does not exist.", show_default=False
+    ),
+]
+LensConfig = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--config",
+        metavar="LENS:NAME=VALUE,…",
+        help="Configuration of a lens, such as bm25:k1=1.2,b=0.75 or multi:bits=2,pool=2. Can be repeated.",
+        show_default=False,
+    ),
+]
+PassageWords = Annotated[int | None, typer.Option(help="Words per passage; 0 disables splitting.", show_default="150")]
+OverlapWords = Annotated[int | None, typer.Option(help="Overlap of adjacent passages, in words.", show_default="30")]
 
 _SEARCH_OPTIONS: dict[str, tuple[Any, Any]] = {
     "lens": (Lens, None),

@@ -53,8 +53,8 @@ def progress_bar(description: str, total: int | None, unit: str) -> Iterator[Adv
 
 
 @contextmanager
-def byte_progress(description: str, total: int) -> Iterator[Advance]:
-    """A progress bar over bytes."""
+def byte_progress(description: str, total: int | None) -> Iterator[Advance]:
+    """A progress bar over bytes; without a total it shows a count."""
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),

@@ -12,9 +12,11 @@ from trilens.store.last_commit import COMMIT_FILE, write_last_commit
 from trilens.store.lock import LOCK_NAME, locked
 from trilens.store.schema import FILE_NAME
 
+CREATING = "creating"  # the folders beside this file are left-overs of an interrupted restoration
+
 
 def create_collection(root: Path, record: CommitRecord, fill: Callable[[], object] = lambda: None) -> None:
-    """Create a collection at a path that is new, empty or left by a creation that was interrupted.
+    """Create a collection at a path that is new, empty or left by a creation or restoration that was interrupted.
 
     `fill` brings the folders of the record in place. The write lock keeps other processes from creating the collection at the
     same time. The catalog comes last: without it there is no collection.
@@ -25,9 +27,11 @@ def create_collection(root: Path, record: CommitRecord, fill: Callable[[], objec
         force(root.parent)
         with locked(root):
             _require_free(root)
+            (root / CREATING).touch()
             fill()
             write_last_commit(root, record)
             write_catalog(root, record)
+            (root / CREATING).unlink()
 
 
 def _require_free(root: Path) -> None:
@@ -39,7 +43,9 @@ def _require_free(root: Path) -> None:
 
 def _foreign(root: Path) -> Iterator[Path]:
     """Files that an interrupted creation cannot have left."""
-    ours = {LOCK_NAME, COMMIT_FILE, f"{COMMIT_FILE}.new"}
+    ours = {LOCK_NAME, CREATING, COMMIT_FILE, f"{COMMIT_FILE}.new"}
+    if (root / CREATING).exists() or not any((root / FOLDER).glob("*")):
+        ours.add(FOLDER)
     for path in root.iterdir():
-        if path.name not in ours and not path.name.startswith(UNFINISHED) and (path.name != FOLDER or any(path.iterdir())):
+        if path.name not in ours and not path.name.startswith(UNFINISHED):
             yield path

@@ -1,0 +1,41 @@
+"""Selection of the kind of place from the address that a user gives."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from trilens.errors import BadInput, CollectionMissing
+from trilens.store.backup.folder_place import FolderPlace
+from trilens.store.backup.place import Place
+from trilens.store.backup.remote_place import RemotePlace
+from trilens.store.backup.tar_place import SUFFIXES, TarPlace
+
+
+@contextmanager
+def open_place(address: str | Path) -> Iterator[Place]:
+    """The place at an address: an archive by its suffix, an fsspec file system by its scheme, or a folder."""
+    place = _place(address)
+    try:
+        yield place
+    finally:
+        place.close()
+
+
+@contextmanager
+def open_existing(address: str | Path) -> Iterator[Place]:
+    """The place at an address, which must exist if it is local."""
+    if "://" not in str(address) and not Path(address).exists():
+        raise CollectionMissing(f"there is no backup at {address}; make one with `trilens backup COLLECTION {address}`")
+    with open_place(address) as place:
+        yield place
+
+
+def _place(address: str | Path) -> Place:
+    if "://" in str(address):
+        return RemotePlace(str(address))
+    path = Path(address)
+    if path.name.endswith(SUFFIXES) and not path.is_dir():
+        return TarPlace(path)
+    if path.exists() and not path.is_dir():
+        raise BadInput(f"{path} is a file; expected a folder, a name that ends in {' or '.join(SUFFIXES)}, or an address")
+    return FolderPlace(path)

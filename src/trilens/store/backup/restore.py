@@ -1,0 +1,51 @@
+"""Restoring a backup as a collection."""
+
+from pathlib import Path
+
+from trilens.store.backup.contents import Backup, Contents, file_name
+from trilens.store.backup.folder_place import write_file
+from trilens.store.backup.place import Place
+from trilens.store.check import BytesDone
+from trilens.store.creation import create_collection
+from trilens.store.failures import clear_errors
+from trilens.store.folders import sweep
+from trilens.store.schema import FolderRecord
+
+
+def list_backups(place: Place) -> list[Backup]:
+    """The backups of a place, oldest first; one that is not readable is an error."""
+    contents = Contents.read(place)
+    contents.require_readable()
+    return contents.backups
+
+
+def restore_backup(place: Place, root: Path, *, commit: int | None = None, report: BytesDone = lambda count: None) -> Backup:
+    """Make a collection of a backup, by default of the last one, at a path that is new or empty.
+
+    All files are compared with their checksums. The catalog comes last: after an interruption there is no collection, and the
+    same call begins again.
+    """
+    contents = Contents.read(place)
+    backup = contents.find(commit)
+
+    def fill() -> None:
+        sweep(root, set())  # what an interrupted restoration has left
+        try:
+            for folder_id, checksum in backup.record.folders.items():
+                _copy(contents, contents.folder(folder_id, checksum), root, report)
+        except BaseException:
+            sweep(root, set())
+            raise
+
+    create_collection(root, backup.record, fill)
+    return backup
+
+
+def _copy(contents: Contents, folder: FolderRecord, root: Path, report: BytesDone) -> None:
+    for file in folder.files:
+        name = file_name(folder, file)
+        with contents.place.open(name) as content:
+            source = contents.source(folder, file, content, report)
+            with clear_errors(root):
+                write_file(root / name, source)
+            source.finish()
