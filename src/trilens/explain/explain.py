@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from trilens.encode.encoder import Encoded
-from trilens.errors import BadInput
+from trilens.errors import BadInput, CollectionDamaged
 from trilens.explain.explanation import ExplainedPassage, Explanation
 from trilens.lenses.lens import ExplainTarget
 from trilens.lenses.parts import Part, ScoreParts
@@ -114,7 +114,10 @@ class _Explainer:
         )
 
     def _first_row(self) -> int:
-        return int(self._snapshot.rows_of(np.array([self._key]))[0].min())
+        rows = self._snapshot.rows_of(np.array([self._key]))[0]
+        if not len(rows):
+            raise CollectionDamaged(f"no segment holds document {self._doc_id!r}; run `trilens check`")
+        return int(rows.min())
 
     def _passage(self, row: int) -> ExplainedPassage:
         places = self._snapshot.places(np.array([row]))

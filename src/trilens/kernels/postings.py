@@ -66,7 +66,7 @@ def cell_start(cell: int) -> int:
 @inline_kernel
 def is_inside(cell: int, rows: int, postings: int) -> bool:
     """Whether a cell belongs to a window of so many rows and lies within so many postings; not so if its file is damaged."""
-    return 0 <= cell and cell_window(cell) * WINDOW < rows and cell_start(cell) + cell_size(cell) <= postings
+    return cell >= 0 and cell_window(cell) * WINDOW < rows and cell_start(cell) + cell_size(cell) <= postings
 
 
 @kernel
