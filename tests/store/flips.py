@@ -1,7 +1,8 @@
 """A process that makes collections with every lens, compiles everything once, and then forks a reader for each damage.
 
-Run as `python -m tests.store.flips FOLDER`. It says `ready`; each line of JSON on stdin is an order, `[collection, file, damage]`,
-and is answered by a line of JSON, `[outcome, detail]`. A reader opens the damaged collection, searches with every lens and explains.
+Run as `python -m tests.store.flips FOLDER`. It prints the files of the collections; each line of JSON on stdin is an order,
+`[collection, file, damage]`, and is answered by a line of JSON, `[outcome, detail]`. A reader opens the damaged collection,
+searches with every lens and explains.
 """
 
 import json
@@ -68,7 +69,10 @@ def ask_all(root: Path) -> Answers:
             answers.append(hits(collection, "w3 w1", lenses=[lens], exact=True))
             answers += [parts(collection, "w1 w9 title", doc_id, lenses=[lens]) for doc_id in ("d20", "e8")]
         answers += [hits(collection, "w3 w7", lenses=list(params), params=params) for params in PARAMS]
-        answers += [hits(collection, "w3 w7", lenses=["bm25"], rerank="multi"), hits(collection, "w1", lenses=["bm25"], expand="on")]
+        answers += [
+            hits(collection, "w3 w7", lenses=["bm25"], rerank="multi"),
+            hits(collection, "w1", lenses=["bm25"], expand="on"),
+        ]
         answers.append(parts(collection, "w3 w7 w1", "d7"))
         answers.append([str(collection.get(doc_id)) for doc_id in ("d0", "d3", "d299", "e7")])
     return answers
@@ -86,7 +90,9 @@ def make_external(root: Path) -> None:
 
 def ask_external(root: Path) -> Answers:
     with Collection.open(root) as collection:
-        queries = [write_vector(vector) for vector in ({"t1": 1.0, "t4": 0.5}, {"t60": 1.0}, {"t9": 2.0, "t16": 1.0, "t25": 1.0})]
+        queries = [
+            write_vector(vector) for vector in ({"t1": 1.0, "t4": 0.5}, {"t60": 1.0}, {"t9": 2.0, "t16": 1.0, "t25": 1.0})
+        ]
         answers = [hits(collection, query, exact=exact) for query in queries for exact in (False, True)]
         return answers + [parts(collection, queries[0], doc_id) for doc_id in ("0-0", "1-1")]
 
@@ -105,7 +111,10 @@ def ask_bags(root: Path) -> Answers:
 
 
 def hits(collection: Collection, query: str, **options: Any) -> list[str]:
-    return [str((hit.doc_id, hit.score, hit.by_lens, hit.document, hit.start)) for hit in collection.search([query], 10, **options)[0]]
+    return [
+        str((hit.doc_id, hit.score, hit.by_lens, hit.document, hit.start))
+        for hit in collection.search([query], 10, **options)[0]
+    ]
 
 
 def parts(collection: Collection, query: str, doc_id: str, **options: Any) -> str:

@@ -64,7 +64,12 @@ def any_damage(random: Random, size: int) -> list[Any]:
     if kind == "zeros":
         return ["write", random.randrange(size), "00" * random.choice([16, 64, 512])]
     start = random.randrange(HEADER, size, 4) if size > HEADER + 8 else random.randrange(size)
-    numbers = [random.randbytes(8), b"\xff" * 8, b"\xff\xff\xff\x7f" * 2, random.randrange(-9, 10**6).to_bytes(8, "little", signed=True)]
+    numbers = [
+        random.randbytes(8),
+        b"\xff" * 8,
+        b"\xff\xff\xff\x7f" * 2,
+        random.randrange(-9, 10**6).to_bytes(8, "little", signed=True),
+    ]
     return ["write", start, random.choice(numbers).hex()]
 
 
@@ -97,12 +102,24 @@ def test_two_thousand_damages_are_refused_or_found(driver: Driver) -> None:
     print(fare(driver, 2, 2000))  # noqa: T201
 
 
+@pytest.mark.parametrize("byte", ["ff", "7f", "00"])
+def test_no_number_in_a_file_is_trusted(driver: Driver, byte: str) -> None:
+    """All numbers of the largest file of each name are replaced."""
+    largest: dict[tuple[str, ...], tuple[int, str]] = {}
+    for name, sizes in driver.files.items():
+        for file, size in sizes.items():
+            kind = (name, *Path(file).parts[2:])
+            if file.endswith(".npy") and size > HEADER:
+                largest[kind] = max(largest.get(kind, (0, "")), (size, file))
+    assert len(largest) > 60
+    for (name, *_), (size, file) in largest.items():
+        result, detail = driver.run(name, file, ["write", HEADER, byte * (size - HEADER)])
+        assert result not in FAULTS, f"{file}: {result}: {detail}"
+
+
 def test_an_offset_beyond_its_array_is_refused(driver: Driver) -> None:
     pointers = [
-        (name, file)
-        for name, sizes in driver.files.items()
-        for file in sizes
-        if file.endswith(("ptr.npy", "offsets.npy"))
+        (name, file) for name, sizes in driver.files.items() for file in sizes if file.endswith(("ptr.npy", "offsets.npy"))
     ]
     assert len(pointers) > 10
     for name, file in pointers:

@@ -16,6 +16,7 @@ from trilens.errors import (
     BadOptions,
     CollectionLocked,
     CollectionReadOnly,
+    OutOfResources,
     ServiceFailed,
     TrilensError,
     first_error,
@@ -28,6 +29,7 @@ STATUSES: dict[type[TrilensError], int] = {
     BadModel: 400,
     CollectionLocked: 409,
     CollectionReadOnly: 503,
+    OutOfResources: 503,
     ServiceFailed: 502,
 }
 POSSIBLE: dict[int | str, dict[str, Any]] = {

@@ -145,8 +145,10 @@ class WeightedPart:
         """See `SparsePart`."""
         span = slice(self.arrays.indptr[row], self.arrays.indptr[row + 1])
         weights = self.arrays.scales[row] * self.arrays.codes[span].astype(np.float32)
+        terms = self._known(self.arrays.terms[span].astype(np.int32))
+        _require(bool((terms[:-1] < terms[1:]).all()), self.folder, "a row with repeated or unordered terms")
         _require(bool(np.isfinite(weights).all()), self.folder, "a weight that is NaN or infinite")
-        return self._known(self.arrays.terms[span].astype(np.int32)), weights
+        return terms, weights
 
     def terms_of(self, rows: Mask) -> Int32s:
         """See `SparsePart`."""
