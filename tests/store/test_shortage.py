@@ -30,6 +30,8 @@ with Collection.open(sys.argv[1], encoder=TinyEncoder()) as collection:
     print(len(collection.snapshot.segments), [len(collection.search(["fox"], 100, lenses=[lens])[0]) for lens in LENSES])
 """
 NO_DESCRIPTOR = """
+with Collection.open(sys.argv[1], encoder=TinyEncoder()) as collection:
+    len(collection)  # imports what is imported late
 used = len(list(Path("/proc/self/fd").iterdir())) - 1
 for limit in range(used, used + 8):
     resource.setrlimit(resource.RLIMIT_NOFILE, (limit, 64))

@@ -5,11 +5,13 @@ import json
 import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from trilens.errors import CollectionDamaged, CollectionError, CollectionLocked, CollectionReadOnly, OutOfResources, shortage
 from trilens.store.schema import FILE_NAME
+
+SQLITE_FILES = 4  # that a connection opens: the database, its log and index, or its journal
 
 
 @contextmanager
@@ -25,7 +27,9 @@ def _shortage(root: Path, error: Exception) -> OutOfResources | None:
     """The error of a system without descriptors or memory. SQLite does not say why it could not open a file."""
     if getattr(error, "sqlite_errorname", None) == "SQLITE_CANTOPEN":
         try:
-            os.close(os.open(os.devnull, os.O_RDONLY))
+            with ExitStack() as opened:
+                for _ in range(SQLITE_FILES):
+                    opened.enter_context(Path(os.devnull).open("rb"))
         except OSError as refused:
             return shortage(root, refused)
     return shortage(root, error) if isinstance(error, OSError | MemoryError) else None
