@@ -3,8 +3,10 @@
 Every message is one line: what was given, what was expected, what to do.
 """
 
+import errno
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -57,6 +59,10 @@ class CollectionReadOnly(CollectionError):
     """The collection cannot be written: the folder is read-only or the disk is full."""
 
 
+class OutOfResources(CollectionError):
+    """The system has no file descriptor or memory left; the collection itself may be sound."""
+
+
 class UnknownFormat(CollectionError):
     """The collection has a format version that this version of trilens does not read."""
 
@@ -71,6 +77,20 @@ class ServiceFailed(TrilensError):
 
 class Stopped(TrilensError):
     """Work was stopped because its time was over or nobody waited for it any more."""
+
+
+def shortage(path: Path, error: OSError | MemoryError) -> OutOfResources | None:
+    """The error to raise if the system refused `path` a file descriptor or memory; None if something else went wrong."""
+    number = errno.ENOMEM if isinstance(error, MemoryError) else error.errno
+    if number in (errno.EMFILE, errno.ENFILE):
+        return OutOfResources(
+            f"{path} cannot be opened: too many open files; raise the limit with `ulimit -n` and run it again"
+        )
+    if number == errno.ENOMEM:
+        return OutOfResources(
+            f"{path} cannot be opened: not enough memory or address space; free memory, or raise the limit with `ulimit -v`"
+        )
+    return None
 
 
 def first_error(error: "ValidationError | Sequence[Mapping[str, Any]]", known: Iterable[str] = ()) -> str:

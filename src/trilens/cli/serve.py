@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from trilens.cli.options import Verify
 from trilens.errors import BadInput
 
 INSTALL = "the service needs additional packages: run `pip install 'trilens[serve]'`"
@@ -40,6 +41,7 @@ def serve(
         int | None,
         typer.Option(min=1, metavar="N", help="Concurrent searches, one core each.", show_default="all cores"),
     ] = None,
+    verify: Verify = False,
 ) -> None:
     """Serve collections over HTTP, with a search page at the printed address.
 
@@ -60,7 +62,7 @@ def serve(
     except ImportError as error:
         raise BadInput(INSTALL) from error
     limits = Limits(body_bytes=max_body, k=max_k, queries=max_queries, seconds=max_seconds, hyde_urls=tuple(hyde or ()))
-    options = ServeOptions(host, port, write, keys, open_to_all, tuple(cors or ()), limits, threads)
+    options = ServeOptions(host, port, write, keys, open_to_all, tuple(cors or ()), limits, threads, verify)
     start(collection_folders(paths), options, print_address)
 
 

@@ -16,6 +16,7 @@ from trilens.errors import (
     BadOptions,
     CollectionLocked,
     CollectionReadOnly,
+    OutOfResources,
     ServiceFailed,
     Stopped,
     TrilensError,
@@ -29,6 +30,7 @@ STATUSES: dict[type[TrilensError], int] = {
     BadModel: 400,
     CollectionLocked: 409,
     CollectionReadOnly: 503,
+    OutOfResources: 503,
     ServiceFailed: 502,
     Stopped: 504,
 }

@@ -33,6 +33,7 @@ class ServeOptions:
     origins: tuple[str, ...] = ()
     limits: Limits = field(default_factory=Limits)
     threads: int | None = None
+    verify: bool = False
 
 
 def start(paths: Mapping[str, Path], options: ServeOptions, ready: Callable[[str], None]) -> None:
@@ -41,7 +42,9 @@ def start(paths: Mapping[str, Path], options: ServeOptions, ready: Callable[[str
     require_safe(options, keys)
     metrics = Metrics()
     with ExitStack() as opened:
-        collections = {name: Collection.open(path, threads=ENCODER_THREADS) for name, path in paths.items()}
+        collections = {
+            name: Collection.open(path, threads=ENCODER_THREADS, verify=options.verify) for name, path in paths.items()
+        }
         for collection in collections.values():
             opened.callback(collection.close)
             _ = collection.snapshot  # opens the segments, so that damage is reported at start-up

@@ -8,9 +8,13 @@ import numpy as np
 
 from trilens.kernels.array_types import Float32s, Int32s, Int64s, Mask, UInt16s, UInt32s, UInt64s
 from trilens.kernels.postings import PostingLists, copy_kept, count_cells, count_kept, fill_cells, invert
-from trilens.represent.arrays import create_array, open_array, save_arrays, scratch_array
+from trilens.represent.arrays import create_array, save_arrays, scratch_array
 from trilens.represent.counts import Counts
+from trilens.represent.stored import StoredArrays
 from trilens.represent.vocabulary import Vocabulary
+
+MOST_WORDS = np.iinfo(np.int32).max  # of a row
+LEAST_LENGTH = 1e-9  # of an average row: fewer than one word in the largest segment
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +58,23 @@ class Bm25Part:
     @staticmethod
     def open(folder: Path) -> "Bm25Part":
         """Map a part that `build` or `merge` wrote."""
-        names = ("lengths", "frequencies", "cell_ptr", "cells", "bests", "postings", "counts")
-        arrays = [open_array(folder, name) for name in names]
-        average = float(open_array(folder, "average_length"))
-        return Bm25Part(average, Vocabulary.open(folder), *arrays)
+        arrays, vocabulary = StoredArrays(folder), Vocabulary.open(folder)
+        lengths = arrays.integers("lengths", 0, MOST_WORDS)
+        cells, postings = arrays.open("cells", np.int64, (None,)), arrays.open("postings", np.uint16, (None,))
+        frequencies = arrays.integers("frequencies", 0, len(lengths), (len(vocabulary),))
+        total = int(frequencies.sum(dtype=np.int64))
+        arrays.require(total == len(postings), "frequencies", f"a sum of {total}", f"{len(postings)}, the number of postings")
+        return Bm25Part(
+            arrays.number("average_length", np.float64, LEAST_LENGTH, MOST_WORDS),
+            vocabulary,
+            lengths,
+            frequencies,
+            arrays.pointers("cell_ptr", len(cells), len(vocabulary)),
+            cells,
+            arrays.open("bests", np.uint64, cells.shape),
+            postings,
+            arrays.open("counts", (np.uint8, np.uint16, np.uint32), postings.shape),
+        )
 
     @staticmethod
     def build(counted: Counts, norm: LengthNorm, folder: Path) -> None:

@@ -12,9 +12,11 @@ from pathlib import Path
 
 import numpy as np
 
+from trilens.errors import CollectionDamaged
 from trilens.kernels.array_types import Float32s, Float64s, Int8s, Int64s, Mask, UInt8s, UInt32s, Unsigned
 from trilens.kernels.residual import CodeTables, TokenCodes, decode_tokens, encode_residuals
-from trilens.represent.arrays import open_array, save_arrays
+from trilens.represent.arrays import save_arrays
+from trilens.represent.stored import StoredArrays
 
 GROUPS_SEARCHED = 12  # groups searched for the nearest centroid of a token
 BLOCK_TOKENS = 8192
@@ -53,7 +55,30 @@ class Page:
     @staticmethod
     def open(folder: Path) -> "Page":
         """Memory-map the arrays."""
-        return Page(*(open_array(folder, name) for name in PAGE_ARRAYS))
+        arrays = StoredArrays(folder)
+        centroids = arrays.open("centroids", np.float32, (None, None))
+        count, dim = centroids.shape
+        leaders = arrays.floats("leaders", (None, dim))
+        group_ptr = arrays.pointers("group_ptr", count, len(leaders))
+        arrays.require(count > 0 and bool((np.diff(group_ptr) > 0).all()), "group_ptr", "an empty group", "none")
+        cutoffs = arrays.floats("cutoffs", (None,))
+        bits = {1: 1, 3: 2, 15: 4}.get(len(cutoffs), 0)
+        whole = bits > 0 and dim > 0 and dim * bits % 128 == 0
+        arrays.require(
+            whole, "cutoffs", f"{len(cutoffs)} values for {dim} dimensions", "1, 3 or 15, so that codes fill 16 bytes"
+        )
+        return Page(
+            leaders,
+            group_ptr,
+            centroids,
+            arrays.floats("spread", (dim,)),
+            arrays.floats("steps", (dim,)),
+            arrays.floats("sizes", (256,)),
+            cutoffs,
+            arrays.open("levels", np.int8, (16,)),
+            arrays.floats("error", ()),
+            arrays.open("normalised", np.bool_, ()),
+        )
 
 
 PAGE_ARRAYS = ("leaders", "group_ptr", "centroids", "spread", "steps", "sizes", "cutoffs", "levels", "error", "normalised")
@@ -90,6 +115,11 @@ class Codebook:
     def __init__(self, pages: Sequence[Page]) -> None:
         self.pages = pages
         first = pages[0]
+        dims = {page.centroids.shape[1] for page in pages}
+        if len(dims) > 1:
+            raise CollectionDamaged(
+                f"the pages of the codebook have {sorted(dims)} dimensions; expected one: run `trilens check`"
+            )
         self.normalise = bool(first.normalised)
         self.spread, self.steps, self.sizes = first.spread, first.steps, first.sizes
         self.cutoffs, self.levels = first.cutoffs, first.levels

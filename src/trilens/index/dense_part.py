@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from trilens.errors import CollectionDamaged
+from trilens.index.ivf_file import open_ivf
 from trilens.kernels.array_types import Mask
 from trilens.represent import Dense
 from trilens.represent.arrays import create_array
@@ -31,8 +31,8 @@ class DensePart:
     @staticmethod
     def open(folder: Path) -> "DensePart":
         """Map a part that `build` or `merge` wrote."""
-        ann_path = folder / ANN_FILE
-        return DensePart(Dense.open(folder), _open_ann(ann_path) if ann_path.exists() else None)
+        dense, path = Dense.open(folder), folder / ANN_FILE
+        return DensePart(dense, open_ivf(path, dense.dim, len(dense)) if path.exists() else None)
 
     @staticmethod
     def build(dense: Dense, ann_rows: int, folder: Path) -> None:
@@ -71,14 +71,3 @@ def _build_ann(dense: Dense, ann_rows: int, folder: Path) -> None:
     for start in range(0, rows, COPY_ROWS):
         ann.add(np.ascontiguousarray(dense.vectors[start : start + COPY_ROWS]))
     faiss.write_index(ann, str(folder / ANN_FILE))
-
-
-def _open_ann(path: Path) -> Any:
-    import faiss
-
-    try:
-        return faiss.read_index(str(path), faiss.IO_FLAG_MMAP_IFC)
-    except RuntimeError as error:
-        raise CollectionDamaged(
-            f"{path} is truncated or not a faiss index; run `trilens check` and restore it or index again"
-        ) from error

@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trilens.errors import CollectionDamaged
 from trilens.index.codebook import CODE_ARRAYS, Codebook, Codes, Page
 from trilens.kernels.array_types import Int32s, Int64s, Mask
 from trilens.kernels.token_lists import count_lists, fill_lists
 from trilens.represent import Multi
-from trilens.represent.arrays import create_array, open_array, save_arrays
+from trilens.represent.arrays import create_array, save_arrays
 from trilens.represent.ragged import concat_offsets
+from trilens.represent.stored import StoredArrays
 
 COPY_ROWS = 4096
 
@@ -35,11 +37,18 @@ class MultiPart:
     @staticmethod
     def open(folder: Path) -> "MultiPart":
         """Map a part that `build` or `merge` wrote."""
-        codes = Codes(*(open_array(folder, name) for name in CODE_ARRAYS))
-        offsets, list_ptr, list_rows, error = (
-            open_array(folder, name) for name in ("offsets", "list_ptr", "list_rows", "error")
+        arrays = StoredArrays(folder)
+        nearest = arrays.open("nearest", (np.uint16, np.uint32), (None,))
+        residuals = arrays.open("residuals", np.uint8, (len(nearest), None))
+        sizes, stretches = (arrays.open(name, np.uint8, nearest.shape) for name in ("sizes", "stretches"))
+        list_rows = arrays.open("list_rows", np.int32, (None,))
+        return MultiPart(
+            arrays.pointers("offsets", len(nearest)),
+            Codes(nearest, residuals, sizes, stretches),
+            arrays.pointers("list_ptr", len(list_rows)),
+            list_rows,
+            arrays.number("error", np.float64, 0, np.finfo(np.float64).max),
         )
-        return MultiPart(offsets, codes, list_ptr, list_rows, float(error))
 
     @staticmethod
     def build(multi: Multi, pages: Sequence[Page], folder: Path) -> None:
@@ -64,7 +73,7 @@ class MultiPart:
             like = getattr(first.codes, name)
             dtype = centroid_dtype if name == "nearest" else like.dtype
             arrays[name] = create_array(folder, name, dtype, (int(offsets[-1]), *like.shape[1:]))
-        copied, error = 0, 0.0
+        copied, error, centroids = 0, 0.0, sum(len(page.centroids) for page in pages)
         for part, mask in zip(parts, keep, strict=True):
             kept = 0
             for start in range(0, len(part), COPY_ROWS):
@@ -74,11 +83,16 @@ class MultiPart:
                 count = int(tokens.sum())
                 for name, array in arrays.items():
                     array[copied + kept : copied + kept + count] = getattr(part.codes, name)[low:high][tokens]
+                highest = int(arrays["nearest"][copied + kept : copied + kept + count].max(initial=0))
+                if count and highest >= centroids:
+                    raise CollectionDamaged(
+                        f"a segment of {folder} names the centroid {highest} of {centroids}; run `trilens check`"
+                    )
                 kept += count
             copied += kept
             error += part.error * kept / max(1, len(part.codes))
         save_arrays(folder, offsets=offsets)
-        _save_lists(folder, offsets, arrays["nearest"], sum(len(page.centroids) for page in pages), error)
+        _save_lists(folder, offsets, arrays["nearest"], centroids, error)
 
 
 def _save_empty(folder: Path, rows: int) -> None:

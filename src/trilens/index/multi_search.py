@@ -7,7 +7,7 @@ from typing import Protocol
 
 import numpy as np
 
-from trilens.errors import BadInput
+from trilens.errors import BadInput, CollectionDamaged
 from trilens.index.codebook import Codebook, Codes, centroid_count
 from trilens.index.multi_candidates import CandidateBuffers, best_candidates, nth_highest
 from trilens.index.multi_params import MultiParams, MultiSettings, default_settings
@@ -55,6 +55,13 @@ class TokenSearcher:
         self._live = live
         self._sizes = [len(part) for part in parts]
         self._first_rows = np.cumsum([0, *self._sizes]).tolist()
+        width = codebook.dim * codebook.bits // 8 if codebook else 0
+        for part in parts:
+            if len(part.codes) and part.codes.residuals.shape[1] != width:
+                raise CollectionDamaged(
+                    f"a segment has {part.codes.residuals.shape[1]} bytes of codes per token, the codebook {width}; run "
+                    "`trilens check`"
+                )
 
     def search(
         self, queries: Multi, k: int, allowed: Mask | None = None, exact: bool = False, params: MultiParams | None = None
@@ -184,7 +191,7 @@ class TokenSearcher:
         assert self._codebook is not None
         sizes = np.zeros(len(self._codebook.centroids), np.int64)
         for part in self._parts:
-            sizes += np.bincount(part.codes.nearest, minlength=len(sizes))
+            sizes += np.bincount(part.codes.nearest, minlength=len(sizes))[: len(sizes)]  # more only if damaged
         return sizes
 
     @cached_property

@@ -11,29 +11,33 @@ from pathlib import Path
 from typing import Any, Literal, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from trilens.encode.folder import TermWeighting
+from trilens.errors import CollectionDamaged
 from trilens.index.sparse_settings import SparseSettings
 from trilens.index.term_weighting import PLAIN, bag_scales
 from trilens.index.topk import Heaps
 from trilens.kernels import bags
 from trilens.kernels import sparse as kernels
 from trilens.kernels import sparse_lists as lists
-from trilens.kernels.array_types import Float32s, Float64s, Int32s, Int64s, Mask, UInt8s, UInt64s
-from trilens.kernels.columns import BLOCK, BLOCK_BYTES
+from trilens.kernels.array_types import AnyArray, Float32s, Float64s, Int32s, Int64s, Mask, UInt8s, UInt64s
+from trilens.kernels.columns import BLOCK, BLOCK_BYTES, LEVELS
 from trilens.kernels.row_filter import RowFilter
 from trilens.kernels.sparse import CodedRows
 from trilens.kernels.sparse_bounds import FIRST_COLUMN, NOWHERE, SparseArrays
 from trilens.kernels.sparse_lists import ListArrays, TermNumbers
 from trilens.kernels.sparse_search import search
 from trilens.represent import Sparse
-from trilens.represent.arrays import create_array, open_array, save_arrays
+from trilens.represent.arrays import create_array, save_arrays
 from trilens.represent.ragged import offsets_of, take_ragged
+from trilens.represent.stored import StoredArrays
 
 LEAST_ROWS = 64  # rows that contain a term before it gets a column
 WEIGHT_COLUMN, BAG_COLUMN = 1 / 32, 1 / 16  # share of rows from which a column is faster, or smaller, than a list
 COPY_ROWS = 4096
 SMALL_VOCABULARY = 1 << 16  # terms that fit into 16 bits
+MOST_DIM = 1 << 18  # terms of a vocabulary
 
 Weights = Literal["uint8", "float32"]
 
@@ -87,6 +91,7 @@ class SparsePart(Protocol):
 class WeightedPart:
     """A segment of weighted terms."""
 
+    folder: Path
     dim: int
     list_terms: Int32s
     column_terms: Int32s
@@ -139,11 +144,20 @@ class WeightedPart:
     def row(self, row: int) -> tuple[Int32s, Float32s]:
         """See `SparsePart`."""
         span = slice(self.arrays.indptr[row], self.arrays.indptr[row + 1])
-        return self.arrays.terms[span].astype(np.int32), self.arrays.scales[row] * self.arrays.codes[span].astype(np.float32)
+        weights = self.arrays.scales[row] * self.arrays.codes[span].astype(np.float32)
+        terms = self._known(self.arrays.terms[span].astype(np.int32))
+        _require(bool((terms[:-1] < terms[1:]).all()), self.folder, "a row with repeated or unordered terms")
+        _require(bool(np.isfinite(weights).all()), self.folder, "a weight that is NaN or infinite")
+        return terms, weights
 
     def terms_of(self, rows: Mask) -> Int32s:
         """See `SparsePart`."""
-        return self.arrays.terms[take_ragged(self.arrays.indptr, np.flatnonzero(rows))[1]].astype(np.int32)
+        return self._known(self.arrays.terms[take_ragged(self.arrays.indptr, np.flatnonzero(rows))[1]].astype(np.int32))
+
+    def _known(self, terms: NDArray[Any]) -> NDArray[Any]:
+        """Terms of rows, checked; those of all rows are too many to be checked when the segment is opened."""
+        _require(not len(terms) or bool(terms.min() >= 0 and terms.max() < self.dim), self.folder, "a term out of range")
+        return terms
 
     @staticmethod
     def build(rows: Sparse, weights: Weights, folder: Path) -> None:
@@ -169,7 +183,7 @@ class WeightedPart:
                 edges = part.arrays.indptr[start : start + len(kept_rows) + 1]
                 kept_terms = np.repeat(kept_rows, np.diff(edges))
                 count, size = int(kept_rows.sum()), int(kept_terms.sum())
-                terms[to : to + size] = part.arrays.terms[edges[0] : edges[-1]][kept_terms]
+                terms[to : to + size] = part._known(part.arrays.terms[edges[0] : edges[-1]][kept_terms])
                 codes[to : to + size] = part.arrays.codes[edges[0] : edges[-1]][kept_terms]
                 scales[to_row : to_row + count] = part.arrays.scales[start : start + len(kept_rows)][kept_rows]
                 to_row, to = to_row + count, to + size
@@ -178,9 +192,26 @@ class WeightedPart:
     @staticmethod
     def open(folder: Path) -> "WeightedPart":
         """Memory-map a segment."""
-        listed, columns, frequencies = (open_array(folder, name) for name in ("list_terms", "column_terms", "frequencies"))
-        arrays = SparseArrays(*(open_array(folder, name) for name in SparseArrays._fields))
-        return WeightedPart(int(open_array(folder, "dim")), listed, columns, frequencies, arrays)
+        stored = StoredArrays(folder)
+        scales = stored.floats("scales", (None,))
+        terms, rows = stored.open("terms", (np.uint16, np.int32), (None,)), len(scales)
+        dim, listed, columns, frequencies = _open_terms(stored, rows, len(terms))
+        list_rows = stored.open("list_rows", np.uint16, (None,))
+        windows, width = -(-rows // lists.WINDOW), -(-rows // BLOCK) * BLOCK_BYTES
+        arrays = SparseArrays(
+            indptr=stored.pointers("indptr", len(terms), rows),
+            terms=terms,
+            codes=stored.open("codes", (np.uint8, np.float32), terms.shape),
+            scales=scales,
+            list_most=_highest(stored, "list_most", len(listed)),
+            list_ptr=stored.pointers("list_ptr", len(list_rows), windows * len(listed)),
+            list_rows=list_rows,
+            list_shares=stored.open("list_shares", np.uint8, list_rows.shape),
+            column_most=_highest(stored, "column_most", len(columns)),
+            column_tops=stored.open("column_tops", np.uint8, (len(columns), LEVELS)),
+            columns=stored.open("columns", np.uint8, (len(columns) * width,)),
+        )
+        return WeightedPart(folder, dim, listed, columns, frequencies, arrays)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -190,6 +221,7 @@ class BagPart:
     `scales` is the weight of every term of a row; it is computed when the segment is opened.
     """
 
+    folder: Path
     dim: int
     scales: Float64s
     lengths: Int64s
@@ -250,6 +282,7 @@ class BagPart:
         cursor[keep] = indptr[:-1]
         terms = np.empty(indptr[-1], np.int32)
         bags.unfold_bags(self.list_terms, self.list_ptr, self.gaps, self.column_terms, self.bits, cursor, terms)
+        _require(np.array_equal(cursor[keep], indptr[1:]), self.folder, "rows with other terms than their number of terms says")
         return Sparse(indptr, terms, np.broadcast_to(np.float32(1), terms.shape), self.dim)
 
     def _totals(self, queries: Sparse, query: int) -> Float64s:
@@ -282,9 +315,47 @@ class BagPart:
     @staticmethod
     def open(folder: Path, weighing: TermWeighting = PLAIN) -> "BagPart":
         """Memory-map a segment."""
-        names = ("lengths", "list_terms", "list_ptr", "gaps", "column_terms", "bits", "frequencies")
-        lengths, *others = (open_array(folder, name) for name in names)
-        return BagPart(int(open_array(folder, "dim")), bag_scales(lengths, weighing), lengths, *others)
+        stored = StoredArrays(folder)
+        lengths: AnyArray = stored.integers("lengths", 0, MOST_DIM)
+        dim, listed, columns, frequencies = _open_terms(stored, len(lengths), int(lengths.sum(dtype=np.int64)))
+        gaps = stored.open("gaps", np.uint8, (None,))
+        return BagPart(
+            folder,
+            dim,
+            bag_scales(lengths, weighing),
+            lengths,
+            listed,
+            stored.pointers("list_ptr", len(gaps), len(listed)),
+            gaps,
+            columns,
+            stored.open("bits", np.uint64, (len(columns), -(-len(lengths) // bags.WORD))),
+            frequencies,
+        )
+
+
+def _open_terms(stored: StoredArrays, rows: int, postings: int) -> tuple[int, Int32s, Int32s, Int32s]:
+    """The size of the vocabulary, the terms with a list and those with a column, and the document frequencies of both."""
+    dim = stored.number("dim", np.int64, 0, MOST_DIM)
+    listed, columns = stored.ids("list_terms", dim), stored.ids("column_terms", dim)
+    both = len(np.intersect1d(listed, columns, assume_unique=True))
+    stored.require(both == 0, "column_terms", f"{both} terms that have a list as well", "none")
+    frequencies = stored.integers("frequencies", 1, rows, (len(listed) + len(columns),))
+    total = int(frequencies.sum(dtype=np.int64))
+    stored.require(total == postings, "frequencies", f"a sum of {total}", f"{postings}, the number of postings")
+    return dim, listed, columns, frequencies
+
+
+def _highest(stored: StoredArrays, name: str, terms: int) -> Float32s:
+    """The highest weight of each term, above 0: bounds are multiples of them."""
+    values = stored.floats(name, (terms,))
+    stored.require(bool((values > 0).all()), name, "weights of 0 or less", "positive ones")
+    return values
+
+
+def _require(fits: bool, folder: Path, fault: str) -> None:
+    """Raise if something in a folder was found damaged while it was searched."""
+    if not fits:
+        raise CollectionDamaged(f"{folder} has {fault}; run `trilens check` and restore it or index again")
 
 
 def _create_rows(folder: Path, dim: int, rows: int, postings: int, codes: Any) -> tuple[Any, Any, Any]:

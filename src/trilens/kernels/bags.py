@@ -62,11 +62,14 @@ def fill_bags(
 
 
 @inline_kernel
-def next_row(row: int, gaps: UInt8s, position: int) -> tuple[int, int]:
-    """Decode the gap at `position`: returns the row after `row`, and the position of the next gap."""
+def next_row(row: int, gaps: UInt8s, position: int, last: int) -> tuple[int, int]:
+    """Decode the gap at `position`, before `last`: returns the row after `row`, and the position of the next gap.
+
+    In a damaged list the row may be any number.
+    """
     byte = np.int64(gaps[position])  # int() of a byte would be unsigned
     gap, shift = byte & 127, 7
-    while byte > 127:
+    while byte > 127 and position + 1 < last and shift < WORD - 7:
         position += 1
         byte = np.int64(gaps[position])
         gap += (byte & 127) << shift
@@ -79,7 +82,9 @@ def add_list(first: int, last: int, gaps: UInt8s, weight: float, totals: Float64
     """Add a weight to the totals of the rows of a list."""
     row, position = -1, first
     while position < last:
-        row, position = next_row(row, gaps, position)
+        row, position = next_row(row, gaps, position, last)
+        if row < 0 or row >= len(totals):
+            return
         totals[row] += weight
 
 
@@ -89,7 +94,10 @@ def add_bits(words: UInt64s, weight: float, totals: Float64s) -> None:
     for i in range(len(words)):
         word = words[i]
         while word:
-            totals[i * WORD + lowest_bit(word)] += weight
+            row = i * WORD + lowest_bit(word)
+            if row >= len(totals):
+                return
+            totals[row] += weight
             word &= word - np.uint64(1)
 
 
@@ -128,20 +136,25 @@ def offer_totals(totals: Float64s, allowed: Mask, filtered: bool, first_row: int
 def unfold_bags(
     list_terms: Int32s, list_ptr: Int64s, gaps: UInt8s, column_terms: Int32s, bits: UInt64s, cursor: Int64s, terms: Int32s
 ) -> None:
-    """Write the terms of each row, ascending, at its cursor, which advances; rows with a cursor of -1 are skipped."""
+    """Write the terms of each row, ascending, at its cursor, which advances; rows with a cursor of -1 are skipped.
+
+    A cursor beyond the room of its row shows that the arrays are damaged. Nothing is written beyond the end of `terms`.
+    """
     number, column = 0, 0
     while number < len(list_terms) or column < len(column_terms):
         if column == len(column_terms) or (number < len(list_terms) and list_terms[number] < column_terms[column]):
             row, position = -1, list_ptr[number]
             while position < list_ptr[number + 1]:
-                row, position = next_row(row, gaps, position)
-                if cursor[row] >= 0:
+                row, position = next_row(row, gaps, position, list_ptr[number + 1])
+                if row < 0 or row >= len(cursor):
+                    break
+                if 0 <= cursor[row] < len(terms):
                     terms[cursor[row]] = list_terms[number]
                     cursor[row] += 1
             number += 1
         else:
             for row in range(len(cursor)):
-                if cursor[row] >= 0 and bits[column, row // WORD] >> np.uint64(row % WORD) & np.uint64(1):
+                if 0 <= cursor[row] < len(terms) and bits[column, row // WORD] >> np.uint64(row % WORD) & np.uint64(1):
                     terms[cursor[row]] = column_terms[column]
                     cursor[row] += 1
             column += 1

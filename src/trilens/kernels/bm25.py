@@ -23,6 +23,7 @@ from trilens.kernels.postings import (
     cell_size,
     cell_start,
     cell_window,
+    is_inside,
 )
 from trilens.kernels.prefetch import prefetch
 from trilens.kernels.row_filter import RowFilter
@@ -62,7 +63,7 @@ class QueryBounds(NamedTuple):
 
 
 class WindowBuffers(NamedTuple):
-    """Buffers that `search_window` reuses; `sums` (WINDOW,) is zero between calls."""
+    """Buffers that `search_window` reuses; `sums` (WINDOW,) is zero between calls. Damaged postings are listed repeatedly."""
 
     terms: Int64s
     caps: Float32s
@@ -93,6 +94,7 @@ def add_bests(bests: np.uint64, unit: np.float32, bounds: Float32s) -> None:
 def bound_windows(terms: Int64s, weights: Float32s, stretch: float, lists: PostingLists, bounds: QueryBounds) -> None:
     """Fill the bounds of one query; `blocks` and `cells` are zero on entry."""
     cell_ptr, cells, bests = lists.cell_ptr, lists.cells, lists.bests
+    rows, postings = WINDOW * len(bounds.windows), len(lists.postings)
     block_bounds, window_bounds, query_cells, limits = bounds.blocks, bounds.windows, bounds.cells, bounds.limits
     highest = bounds.highest
     for t in range(len(terms)):
@@ -103,6 +105,8 @@ def bound_windows(terms: Int64s, weights: Float32s, stretch: float, lists: Posti
         highest_impact = 0
         unit = np.float32(weights[t] * stretch / STEPS)
         for position in range(cell_ptr[terms[t]], cell_ptr[terms[t] + 1]):
+            if not is_inside(cells[position], rows, postings):
+                continue
             window = cell_window(cells[position])
             query_cells[t, window] = cells[position]
             highest_impact = max(highest_impact, cell_best(cells[position]))
@@ -139,7 +143,7 @@ def posting_of(term: int, row: int, cell_ptr: Int64s, cells: Int64s, postings: U
             low = middle + 1
         else:
             high = middle
-    if low < last and cell_window(cells[low]) == window:
+    if low < last and cell_window(cells[low]) == window and is_inside(cells[low], row + 1, len(postings)):
         return int(find_posting(row - window * WINDOW, cells[low], postings))
     return -1
 
@@ -269,7 +273,8 @@ def search_window(
         offset = touched[c]
         possible = sums[offset]
         sums[offset] = 0
-        if possible * slack <= heap_scores[0] or (filtered and not allowed[window_row + offset]):
+        inside = window_row + offset < len(norms)  # not so for a damaged posting in the last window
+        if not inside or possible * slack <= heap_scores[0] or (filtered and not allowed[window_row + offset]):
             continue
         total = 0.0
         norm = np.float64(norms[window_row + offset])
@@ -359,7 +364,7 @@ def search(
         np.empty(longest, np.float32),
         np.empty(BLOCKS, np.float32),
         np.zeros(WINDOW, np.float32),
-        np.empty(WINDOW + 1, np.int32),
+        np.empty(longest * WINDOW + 1, np.int32),
     )
     queue = np.empty(windows + SEEDS, np.int64)
     open_windows = np.zeros(windows, np.bool_)  # windows with an allowed row

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from trilens.kernels.array_types import Float32s, Int16s, Int32s, Int64s, Mask, UInt8s, Unsigned
-from trilens.kernels.compile import fast_kernel, kernel
+from trilens.kernels.compile import fast_kernel, inline_kernel, kernel
 from trilens.kernels.dense import rough_product
 from trilens.kernels.lanes import (
     LANES,
@@ -149,7 +149,7 @@ def gather(
     `last_token` (rows,) are 0 on entry. Returns the number of candidate rows, which are listed in `touched`.
     """
     probed, probed_scores = scores.probed, scores.probed_scores
-    list_ptr, list_rows = lists.ptr, lists.rows
+    list_ptr, list_rows, rows = lists.ptr, lists.rows, np.uint32(len(gains))
     count = 0
     for token in range(len(probed)):
         last = probed_scores[token, probed.shape[1] - 1]
@@ -159,7 +159,7 @@ def gather(
             if centroid >= len(list_ptr) - 1 or (i > 0 and centroid == probed[token, i - 1]):
                 continue  # a codebook page newer than this segment, or a repeated centroid
             for row in list_rows[list_ptr[centroid] : list_ptr[centroid + 1]]:
-                if last_token[row] != token + 1:
+                if np.uint32(row) < rows and last_token[row] != token + 1:  # a row out of range is damage
                     if last_token[row] == 0:
                         if filtered and not allowed[row]:
                             continue
@@ -168,6 +168,12 @@ def gather(
                     last_token[row] = token + 1
                     gains[row] += gain
     return count
+
+
+@inline_kernel
+def bin_of(value: np.float32) -> int:
+    """The whole part of a value from 0 to BINS - 1; 0 for values outside, which damaged arrays cause."""
+    return int(value) if value >= 0 and value < BINS else 0
 
 
 @kernel
@@ -181,14 +187,14 @@ def keep_best(values: Float32s, rows: Int32s, count: int, keep: int) -> int:
     scale = np.float32(BINS - 1) / max(highest, np.float32(1e-9))
     bins = np.zeros(BINS, np.int64)
     for i in range(count):
-        bins[int(values[rows[i]] * scale)] += 1
+        bins[bin_of(values[rows[i]] * scale)] += 1
     lowest, total = BINS, 0
     while lowest > 0 and total < keep:
         lowest -= 1
         total += bins[lowest]
     kept = 0
     for i in range(count):
-        if int(values[rows[i]] * scale) >= lowest:
+        if bin_of(values[rows[i]] * scale) >= lowest:
             rows[kept] = rows[i]
             kept += 1
     return kept
@@ -216,6 +222,7 @@ def rerank(
     nearest, size_codes, stretch_codes = codes.nearest, codes.sizes, codes.stretches
     lanes, width, dims = score_bytes.shape[1], codes.residuals.shape[1], vectors.shape[1]
     bits = 8 * width // dims
+    last_centroid = np.int64(len(centroids) - 1)
     flat_bytes, flat_codes, flat_query = score_bytes.reshape(-1), codes.residuals.reshape(-1), query.steps.reshape(-1)
     highest = np.empty(lanes, np.uint8)
     best = np.empty(lanes, np.float32)
@@ -226,8 +233,9 @@ def rerank(
             near_tokens = np.empty(2 * (end - start), np.int64)
         highest[:] = 0
         for position in range(start, end):
+            centroid = min(np.int64(nearest[position]), last_centroid)
             for block in range(0, lanes, LANES):
-                raise_to(highest, block, flat_bytes, np.int64(nearest[position]) * lanes + block)
+                raise_to(highest, block, flat_bytes, centroid * lanes + block)
         for token in range(len(vectors)):
             best[token] = -np.inf
             below = np.int64(highest[token]) - np.int64(margins[token])  # int() of a byte would be unsigned
@@ -236,8 +244,9 @@ def rerank(
         count = 0
         for position in range(start, end):
             hit = np.uint64(0)
+            centroid = min(np.int64(nearest[position]), last_centroid)
             for block in range(0, lanes, LANES):
-                hit |= at_least(flat_bytes, np.int64(nearest[position]) * lanes + block, highest, block)
+                hit |= at_least(flat_bytes, centroid * lanes + block, highest, block)
             near_tokens[count] = position
             count += hit != 0
         for c in range(min(count, AHEAD)):
@@ -246,7 +255,7 @@ def rerank(
             if c + AHEAD < count:
                 prefetch(flat_codes, near_tokens[c + AHEAD] * width)
             position = near_tokens[c]
-            centroid = np.int64(nearest[position])
+            centroid = min(np.int64(nearest[position]), last_centroid)
             size, stretch = sizes[size_codes[position]], stretches[stretch_codes[position]]
             for block in range(0, lanes, LANES):
                 hits = at_least(flat_bytes, centroid * lanes + block, highest, block)
@@ -284,7 +293,7 @@ def maxsim(
     bits = 8 * width // columns.shape[0]
     flat_columns, flat_codes = columns.reshape(-1), codes.residuals.reshape(-1)
     best = np.empty(lanes, np.float32)
-    dims = columns.shape[0]
+    dims, last_centroid = columns.shape[0], np.int64(len(centroids) - 1)
     pair = np.empty(2 * dims, np.float32)
     for i in range(len(rows)):
         best[:] = -np.inf
@@ -295,7 +304,8 @@ def maxsim(
                 stretch = stretches[stretch_codes[position]]
                 scale = stretch * sizes[size_codes[position]]
                 packed = (flat_codes, position * width, width, bits, levels)
-                decode_codes(*packed, centroids[nearest[position]], stretch, steps, scale, pair, second * dims)
+                centroid = min(np.int64(nearest[position]), last_centroid)  # one out of range is damage
+                decode_codes(*packed, centroids[centroid], stretch, steps, scale, pair, second * dims)
             for block in range(0, lanes, WIDTH):
                 raise_to_products(best, block, pair, flat_columns, block, lanes)
         total = np.float32(0)

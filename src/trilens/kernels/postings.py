@@ -27,7 +27,10 @@ STEPS = np.float32(255)
 
 
 class PostingLists(NamedTuple):
-    """The posting lists of one segment, as the module describes them; `counts` is parallel to `postings`."""
+    """The posting lists of one segment, as the module describes them; `counts` is parallel to `postings`.
+
+    `cell_ptr` has been checked. Cells and postings are read from files that may be damaged: see `is_inside`.
+    """
 
     cell_ptr: Int64s
     cells: Int64s
@@ -58,6 +61,12 @@ def cell_size(cell: int) -> int:
 def cell_start(cell: int) -> int:
     """The position of the first posting of a cell."""
     return cell & 0xFFFFFFFF
+
+
+@inline_kernel
+def is_inside(cell: int, rows: int, postings: int) -> bool:
+    """Whether a cell belongs to a window of so many rows and lies within so many postings; not so if its file is damaged."""
+    return cell >= 0 and cell_window(cell) * WINDOW < rows and cell_start(cell) + cell_size(cell) <= postings
 
 
 @kernel
@@ -127,9 +136,12 @@ def count_allowed(cells: Int64s, postings: UInt16s, allowed: Mask) -> int:
     """Count the postings of the cells whose row is allowed."""
     total = 0
     for cell in cells:
+        if not is_inside(cell, len(allowed), len(postings)):
+            continue
         first_row = cell_window(cell) * WINDOW
         for position in range(cell_start(cell), cell_start(cell) + cell_size(cell)):
-            total += allowed[first_row + (postings[position] >> 8)]
+            row = first_row + (postings[position] >> 8)
+            total += row < len(allowed) and allowed[row]
     return total
 
 
@@ -139,9 +151,12 @@ def count_kept(lists: PostingLists, row_map: Int32s, merged_terms: Int64s, kept:
     cell_ptr, cells, postings = lists.cell_ptr, lists.cells, lists.postings
     for term in range(len(cell_ptr) - 1):
         for cell in cells[cell_ptr[term] : cell_ptr[term + 1]]:
+            if not is_inside(cell, len(row_map), len(postings)):
+                continue
             first_row = cell_window(cell) * WINDOW
             for position in range(cell_start(cell), cell_start(cell) + cell_size(cell)):
-                kept[merged_terms[term]] += row_map[first_row + (postings[position] >> 8)] >= 0
+                row = first_row + (postings[position] >> 8)
+                kept[merged_terms[term]] += row < len(row_map) and row_map[row] >= 0
 
 
 @kernel
@@ -153,10 +168,12 @@ def copy_kept(
     for term in range(len(cell_ptr) - 1):
         target = cursor[merged_terms[term]]
         for cell in cells[cell_ptr[term] : cell_ptr[term + 1]]:
+            if not is_inside(cell, len(row_map), len(postings)):
+                continue
             first_row = cell_window(cell) * WINDOW
             for position in range(cell_start(cell), cell_start(cell) + cell_size(cell)):
-                row = row_map[first_row + (postings[position] >> 8)]
-                if row >= 0:
-                    to_rows[target], to_counts[target] = row, counts[position]
+                row = first_row + (postings[position] >> 8)
+                if row < len(row_map) and row_map[row] >= 0:
+                    to_rows[target], to_counts[target] = row_map[row], counts[position]
                     target += 1
         cursor[merged_terms[term]] = target

@@ -134,7 +134,8 @@ def decode_tokens(
     dims, width = vectors.shape[1], residuals.shape[1]
     flat_codes, flat_vectors = residuals.reshape(-1), vectors.reshape(-1)
     for token in range(len(vectors)):
-        stretch, centroid = stretches[stretch_codes[token]], centroids[nearest[token]]
+        stretch = stretches[stretch_codes[token]]
+        centroid = centroids[min(np.int64(nearest[token]), np.int64(len(centroids) - 1))]  # one out of range is damage
         scale = stretch * sizes[size_codes[token]]
         packed = (flat_codes, token * width, width, 8 * width // dims, levels)
         decode_codes(*packed, centroid, stretch, steps, scale, flat_vectors, token * dims)

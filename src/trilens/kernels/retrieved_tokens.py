@@ -72,7 +72,7 @@ def gather_tokens(
         if centroid >= len(list_ptr) - 1 or (i > 0 and centroid == probed[i - 1]):
             continue
         for row in list_rows[list_ptr[centroid] : list_ptr[centroid + 1]]:
-            if filtered and not allowed[row]:
+            if row < 0 or row >= len(best) or (filtered and not allowed[row]):  # a row out of range is damage
                 continue
             if not marked[row]:
                 marked[row] = True

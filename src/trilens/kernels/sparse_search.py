@@ -125,7 +125,7 @@ def offer_taken(
         # The negation also accepts a heap that is not full (-inf), and a unit of 0, with which sums are no bounds.
         if not sums[rows[i]] < heap_scores[0] * unit * SLACK:
             score = score_row(rows[i], query, indptr, terms, codes, scales)
-            if score > 0:
+            if score > 0 and score < np.inf:
                 offer(heap_scores, heap_rows, score, first_row + rows[i])
 
 
@@ -144,7 +144,7 @@ def offer_allowed(
     for row in range(len(scales)):
         if not filtered or allowed[row]:
             score = score_row(row, query, indptr, terms, codes, scales)
-            if score > 0:
+            if score > 0 and score < np.inf:
                 offer(heap_scores, heap_rows, score, first_row + row)
 
 
@@ -174,6 +174,7 @@ def search_one(
         offer_allowed(row_filter, query, segment, first_row, heap_scores, heap_rows)
         return True
     unit = add_bounds(lists, segment, sums)
+    sums[len(segment.scales) :] = 0  # only damaged lists and columns give these a bound
     if row_filter.active:
         allowed = row_filter.allowed
         for row in range(len(allowed)):

@@ -15,14 +15,14 @@ from pydantic import Field
 from trilens.encode.encoder import Encoded, Encoder
 from trilens.encode.model import HeadEncoder, TokenReader
 from trilens.encode.tokens import TokenPlace
-from trilens.errors import BadInput
+from trilens.errors import BadInput, CollectionDamaged
 from trilens.index.dense_part import DensePart
 from trilens.index.exact import offer_dense, require_same_dim
 from trilens.index.topk import Heaps, TopK
 from trilens.kernels.array_types import Float32s, Float64s, Int64s, Mask
 from trilens.kernels.dense import score_vectors
 from trilens.kernels.topk import offer_rows
-from trilens.lenses.lens import Colour, ExplainTarget, Lens, LensConfig, LensType, Searcher
+from trilens.lenses.lens import Colour, ExplainTarget, Lens, LensConfig, LensType, Searcher, require_alike
 from trilens.lenses.parts import Part, ScoreParts, with_rest
 from trilens.represent import Dense
 from trilens.text.passages import WORD
@@ -83,6 +83,7 @@ class DenseSearcher(Searcher):
 
     def __init__(self, lens: DenseLens, parts: Sequence[DensePart], live: Sequence[Mask | None]) -> None:
         super().__init__(parts, live)
+        require_alike({part.dense.dim for part in parts}, "vectors of {} dimensions")
         self._lens = lens
 
     def search(self, queries: Encoded, k: int, allowed: Mask | None = None, exact: bool = False, params: Any = None) -> TopK:
@@ -134,10 +135,12 @@ class DenseSearcher(Searcher):
         selector = None
         if mask is not None:
             bits = np.packbits(mask, bitorder="little")
-            selector = faiss.IDSelectorBitmap(len(mask), faiss.swig_ptr(bits))
+            selector = faiss.IDSelectorBitmap(len(bits), faiss.swig_ptr(bits))
         parameters: Any = faiss.SearchParametersIVF  # its keyword arguments are added at run time
         settings = parameters(sel=selector, nprobe=max(1, int(part.ann.nlist * share)))
         _, candidates = part.ann.search(np.ascontiguousarray(queries.vectors), wanted, params=settings)
+        if candidates.max(initial=-1) >= len(part):
+            raise CollectionDamaged(f"the faiss index of a segment names a row above {len(part) - 1}; run `trilens check`")
         if ((candidates >= 0).sum(axis=1) < min(k, rows)).any():
             return False
         vectors = part.dense.vectors[np.maximum(candidates, 0)]

@@ -16,11 +16,11 @@ from trilens.encode.external import ExternalEncoder
 from trilens.encode.model import ModelEncoder
 from trilens.encode.reading import Side
 from trilens.errors import BadInput
-from trilens.index.sparse_parts import SparsePart
+from trilens.index.sparse_parts import MOST_DIM, SparsePart
 from trilens.kernels.array_types import Int64s, Mask
 from trilens.lenses.lens import Colour, ExplainTarget, LensType
 from trilens.lenses.parts import ScoreParts
-from trilens.lenses.term_lens import DEFAULT, MOST_DIM, OwnTerms, SparseConfig, TermLens, TermParams, TermSearcher
+from trilens.lenses.term_lens import DEFAULT, OwnTerms, SparseConfig, TermLens, TermParams, TermSearcher
 from trilens.represent.counts import Counts
 from trilens.represent.ragged import offsets_of
 from trilens.represent.sparse import Sparse

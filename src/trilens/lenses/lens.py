@@ -9,7 +9,7 @@ lens, oldest first, so positions in that list are stable.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple
@@ -20,6 +20,7 @@ from pydantic import BaseModel
 from trilens.encode.encoder import Encoded, Encoder
 from trilens.encode.folder import Head, TermWeighting
 from trilens.encode.model import ModelEncoder
+from trilens.errors import CollectionDamaged
 from trilens.frozen import Frozen
 from trilens.index.topk import TopK
 from trilens.kernels.array_types import Float32s, Float64s, Int64s, Mask
@@ -109,6 +110,12 @@ class Searcher(ABC):
         """The part of a row, and the row's number within it."""
         i = int(np.searchsorted(self._first_rows, row, side="right")) - 1
         return i, row - self._first_rows[i]
+
+
+def require_alike(values: Set[int], what: str) -> None:
+    """Raise if segments differ in a property that they share in every whole collection; `what` shows its values at {}."""
+    if len(values) > 1:
+        raise CollectionDamaged(f"segments hold {what.format(sorted(values))}; expected one number: run `trilens check`")
 
 
 class Lens(ABC):

@@ -20,7 +20,7 @@ from trilens.encode.folder import TermWeighting
 from trilens.encode.model import ModelEncoder
 from trilens.encode.reading import Side
 from trilens.errors import BadInput
-from trilens.index.sparse_parts import BagPart, SparsePart, WeightedPart
+from trilens.index.sparse_parts import MOST_DIM, BagPart, SparsePart, WeightedPart
 from trilens.index.sparse_settings import SparseSettings
 from trilens.index.term_weighting import PLAIN, saturated_bags, weight_docs, weight_queries
 from trilens.index.topk import Heaps, TopK
@@ -28,11 +28,10 @@ from trilens.kernels.array_types import Float32s, Float64s, Int32s, Int64s, Mask
 from trilens.kernels.sparse import BAD_ORDER, BAD_TERM, BAD_WEIGHT, find_fault
 from trilens.lenses.bm25 import idf
 from trilens.lenses.feedback import Expansion, FeedbackPassages, mix, to_sparse
-from trilens.lenses.lens import ExplainTarget, Lens, LensConfig, LensParams, Searcher
+from trilens.lenses.lens import ExplainTarget, Lens, LensConfig, LensParams, Searcher, require_alike
 from trilens.lenses.parts import Part, ScoreParts, Span, with_rest
 from trilens.represent import Sparse
 
-MOST_DIM = 1 << 18
 COLLAPSED = 0.5  # share of rows without any term from which `info` warns
 ADVICE = "most rows have no term, so no query finds them: the model's head has collapsed, or does not suit these texts"
 
@@ -197,6 +196,7 @@ class TermSearcher(Searcher):
 
     def __init__(self, lens: TermLens, parts: Sequence[SparsePart], live: Sequence[Mask | None]) -> None:
         super().__init__(parts, live)
+        require_alike({part.dim for part in parts}, "vocabularies of {} terms")
         self._lens = lens
         self._buffers: list[Float32s] = []
 

@@ -8,7 +8,8 @@ import numpy as np
 
 from trilens.errors import BadInput
 from trilens.kernels.array_types import Float32s, Integers
-from trilens.represent.arrays import open_array, save_arrays
+from trilens.represent.arrays import save_arrays
+from trilens.represent.stored import StoredArrays
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -45,4 +46,4 @@ class Dense:
     @staticmethod
     def open(folder: Path) -> "Dense":
         """Memory-map what `save` wrote."""
-        return Dense(open_array(folder, "vectors"))
+        return Dense(StoredArrays(folder).open("vectors", np.float32, (None, None)))

@@ -8,8 +8,9 @@ import numpy as np
 
 from trilens.errors import BadInput
 from trilens.kernels.array_types import Float32s, Float64s, Int32s, Int64s, Integers
-from trilens.represent.arrays import open_array, save_arrays
+from trilens.represent.arrays import save_arrays
 from trilens.represent.ragged import concat_offsets, take_ragged
+from trilens.represent.stored import StoredArrays
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -61,4 +62,6 @@ class Multi:
     @staticmethod
     def open(folder: Path) -> "Multi":
         """Memory-map what `save` wrote."""
-        return Multi(*(open_array(folder, name) for name in ("offsets", "vectors", "tokens")))
+        arrays = StoredArrays(folder)
+        vectors = arrays.open("vectors", np.float32, (None, None))
+        return Multi(arrays.pointers("offsets", len(vectors)), vectors, arrays.open("tokens", np.int32, (len(vectors),)))

@@ -8,8 +8,9 @@ import numpy as np
 
 from trilens.errors import BadInput
 from trilens.kernels.array_types import Float32s, Int32s, Int64s, Integers
-from trilens.represent.arrays import open_array, save_arrays
+from trilens.represent.arrays import save_arrays
 from trilens.represent.ragged import concat_offsets, take_ragged
+from trilens.represent.stored import StoredArrays
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -56,8 +57,10 @@ class Sparse:
     @staticmethod
     def open(folder: Path) -> "Sparse":
         """Memory-map what `save` wrote."""
-        indptr, terms, weights = (open_array(folder, name) for name in ("indptr", "terms", "weights"))
-        return Sparse(indptr, terms, weights, int(open_array(folder, "dim")))
+        arrays = StoredArrays(folder)
+        dim = arrays.number("dim", np.int64, 0, np.iinfo(np.int32).max)
+        terms = arrays.integers("terms", 0, dim - 1)
+        return Sparse(arrays.pointers("indptr", len(terms)), terms, arrays.open("weights", np.float32, (len(terms),)), dim)
 
 
 def saturated(counts: Float32s, repeats: float) -> Float32s:

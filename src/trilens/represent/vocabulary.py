@@ -8,7 +8,8 @@ import numpy as np
 
 from trilens.kernels.array_types import Int64s, Mask, UInt8s
 from trilens.kernels.vocabulary import find_words, merge_words
-from trilens.represent.arrays import open_array, save_arrays
+from trilens.represent.arrays import save_arrays
+from trilens.represent.stored import StoredArrays
 
 
 def pack(words: Iterable[str]) -> tuple[UInt8s, Int64s]:
@@ -35,8 +36,8 @@ class Vocabulary:
         return len(self.offsets) - 1
 
     def word(self, index: int) -> str:
-        """The word at `index`."""
-        return bytes(self.letters[self.offsets[index] : self.offsets[index + 1]]).decode()
+        """The word at `index`, with replacement characters if its file is damaged."""
+        return bytes(self.letters[self.offsets[index] : self.offsets[index + 1]]).decode(errors="replace")
 
     def find(self, words: "Vocabulary") -> Int64s:
         """The index of each word of another vocabulary in this one; -1 if it is absent."""
@@ -65,4 +66,6 @@ class Vocabulary:
     @staticmethod
     def open(folder: Path) -> "Vocabulary":
         """Memory-map what `save` wrote."""
-        return Vocabulary(open_array(folder, "letters"), open_array(folder, "word_offsets"))
+        arrays = StoredArrays(folder)
+        letters = arrays.open("letters", np.uint8, (None,))
+        return Vocabulary(letters, arrays.pointers("word_offsets", len(letters)))

@@ -10,6 +10,7 @@ import numpy as np
 from trilens.errors import CollectionDamaged
 from trilens.store.catalog import Catalog, DocumentRow, has_moved_on
 from trilens.store.documents import DocumentsPart, StoredDocuments, text_hash
+from trilens.store.failures import clear_errors
 from trilens.store.folders import FOLDER, MANIFEST, REPAIR, checksum, is_ours, read_record
 from trilens.store.last_commit import read_last_commit, require_commit
 from trilens.store.records import read_records
@@ -40,7 +41,8 @@ def check_collection(root: Path, report_bytes: BytesDone = lambda count: None) -
     A concurrent merge can remove files during the check, so problems count only if there is no newer commit.
     """
     for _ in range(TRIES):
-        commit, report = _check_commit(root, report_bytes)
+        with clear_errors(root):
+            commit, report = _check_commit(root, report_bytes)
         if not report.problems or not has_moved_on(root, commit):
             break
     return report

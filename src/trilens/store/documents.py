@@ -19,8 +19,9 @@ import numpy as np
 
 from trilens.errors import BadInput, CollectionDamaged
 from trilens.kernels.array_types import Int64s, Mask, UInt8s
-from trilens.represent.arrays import create_array, open_array, save_arrays
+from trilens.represent.arrays import create_array, save_arrays
 from trilens.represent.ragged import offsets_of
+from trilens.represent.stored import StoredArrays
 from trilens.text.document import Document
 
 FIELDS = 4  # doc_id, title, text, metadata
@@ -51,10 +52,10 @@ class DocumentsPart:
     @staticmethod
     def open(folder: Path) -> "DocumentsPart":
         """Memory-map the arrays."""
-        part = DocumentsPart(folder, *(open_array(folder, name) for name in ("keys", "offsets", "content")))
-        if not part._is_consistent():
-            raise CollectionDamaged(f"{folder} holds arrays that do not fit together; run `trilens check`")
-        return part
+        arrays = StoredArrays(folder)
+        keys, content = arrays.open("keys", np.int64, (None,)), arrays.open("content", np.uint8, (None,))
+        arrays.require(bool((keys[:-1] < keys[1:]).all()), "keys", "repeated or unordered keys", "ascending ones")
+        return DocumentsPart(folder, keys, arrays.pointers("offsets", len(content), FIELDS * len(keys)), content)
 
     @property
     def metadata_bytes(self) -> Int64s:
@@ -130,18 +131,6 @@ class DocumentsPart:
             position = self.find(key)
             if position is not None:
                 yield position, metadata
-
-    def _is_consistent(self) -> bool:
-        keys, offsets, content = self.keys, self.offsets, self.content
-        return bool(
-            keys.dtype == offsets.dtype == np.dtype(np.int64)
-            and content.dtype == np.dtype(np.uint8)
-            and (keys.ndim, content.ndim) == (1, 1)
-            and offsets.shape == (FIELDS * len(keys) + 1,)
-            and (offsets[0], offsets[-1]) == (0, len(content))
-            and (np.diff(keys) > 0).all()
-            and (np.diff(offsets) >= 0).all()
-        )
 
 
 class StoredDocuments:

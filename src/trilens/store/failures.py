@@ -2,26 +2,50 @@
 
 import errno
 import json
+import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from trilens.cancellation import STOPPED
-from trilens.errors import CollectionDamaged, CollectionError, CollectionLocked, CollectionReadOnly, Stopped, TrilensError
+from trilens.errors import (
+    CollectionDamaged,
+    CollectionError,
+    CollectionLocked,
+    CollectionReadOnly,
+    OutOfResources,
+    Stopped,
+    TrilensError,
+    shortage,
+)
 from trilens.store.schema import FILE_NAME
+
+SQLITE_FILES = 4  # that a connection opens: the database, its log and index, or its journal
 
 
 @contextmanager
 def clear_errors(root: Path) -> Iterator[None]:
-    """Translate errors of SQLite, the file system and JSON parsing to errors of trilens."""
+    """Translate errors of SQLite, the file system, memory and JSON parsing to errors of trilens."""
     try:
         yield
-    except (sqlite3.Error, OSError, json.JSONDecodeError) as error:
-        raise _translate(root, error) from error
+    except (sqlite3.Error, OSError, MemoryError, json.JSONDecodeError) as error:
+        raise _shortage(root, error) or _translate(root, error) from error
 
 
-def _translate(root: Path, error: sqlite3.Error | OSError | json.JSONDecodeError) -> TrilensError:
+def _shortage(root: Path, error: Exception) -> OutOfResources | None:
+    """The error of a system without descriptors or memory. SQLite does not say why it could not open a file."""
+    if getattr(error, "sqlite_errorname", None) == "SQLITE_CANTOPEN":
+        try:
+            with ExitStack() as opened:
+                for _ in range(SQLITE_FILES):
+                    opened.enter_context(Path(os.devnull).open("rb"))
+        except OSError as refused:
+            return shortage(root, refused)
+    return shortage(root, error) if isinstance(error, OSError | MemoryError) else None
+
+
+def _translate(root: Path, error: Exception) -> TrilensError:
     text = str(error)
     if getattr(error, "sqlite_errorname", None) == "SQLITE_INTERRUPT":
         return Stopped(STOPPED)

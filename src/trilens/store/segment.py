@@ -13,10 +13,12 @@ from typing import Any
 
 import numpy as np
 
+from trilens.errors import CollectionDamaged
 from trilens.kernels.array_types import Int32s, Int64s, Mask
-from trilens.represent.arrays import open_array, save_arrays
+from trilens.represent.arrays import save_arrays
+from trilens.represent.stored import StoredArrays
 from trilens.store.documents import DocumentsPart
-from trilens.store.folders import require_whole, write_folder
+from trilens.store.folders import REPAIR, require_whole, write_folder
 from trilens.store.lens_set import LensSet
 from trilens.store.schema import SegmentRecord
 
@@ -38,7 +40,15 @@ class PassageRows:
     @staticmethod
     def open(folder: Path) -> "PassageRows":
         """Memory-map the arrays."""
-        return PassageRows(*(open_array(folder, name) for name in ("keys", "starts", "ends")))
+        arrays = StoredArrays(folder)
+        keys = arrays.open("keys", np.int64, (None,))
+        arrays.require(
+            len(keys) > 0 and bool((keys[:-1] <= keys[1:]).all()), "keys", "unordered keys or none", "ascending ones"
+        )
+        most = np.iinfo(np.int32).max
+        starts, ends = (arrays.integers(name, 0, most, keys.shape) for name in ("starts", "ends"))
+        arrays.require(bool((starts <= ends).all()), "ends", "a passage that ends before its start", "none")
+        return PassageRows(keys, starts, ends)
 
 
 class Segment:
@@ -50,9 +60,21 @@ class Segment:
         self.documents = DocumentsPart.open(folder / DOCUMENTS)
         self.rows = PassageRows.open(folder / ROWS)
         self.parts: dict[str, Any] = {name: lenses[name].open(folder / lenses.folder(name)) for name in lenses.names}
+        self._require_fitting(folder)
 
     def __len__(self) -> int:
         return self.record.rows
+
+    def _require_fitting(self, folder: Path) -> None:
+        """Raise if the parts differ in their rows or documents."""
+        record, keys = self.record, self.rows.keys
+        lengths = {name: len(part) for name, part in {ROWS: keys, **self.parts}.items()}
+        if wrong := [name for name, length in lengths.items() if length != record.rows]:
+            raise CollectionDamaged(f"{folder / wrong[0]} has {lengths[wrong[0]]} rows; expected {record.rows}: {REPAIR}")
+        if (keys[0], keys[-1]) != (record.first_key, record.last_key):
+            raise CollectionDamaged(f"{folder / ROWS} has the keys {keys[0]} to {keys[-1]}; expected others: {REPAIR}")
+        if not np.array_equal(self.documents.keys, keys[np.flatnonzero(np.diff(keys, prepend=-1))]):
+            raise CollectionDamaged(f"{folder / DOCUMENTS} has other keys than {folder / ROWS}; {REPAIR}")
 
     def mask(self, keys: Int64s) -> Mask:
         """Mask of the rows whose document key is in `keys`, which are ascending."""

@@ -17,6 +17,7 @@ from trilens.kernels.array_types import Int64s, Mask
 from trilens.lenses.lens import Searcher
 from trilens.store.catalog import Catalog, has_moved_on
 from trilens.store.documents import StoredDocuments
+from trilens.store.failures import clear_errors
 from trilens.store.fair_lock import FairLock
 from trilens.store.last_commit import read_last_commit, require_commit
 from trilens.store.lens_set import LensSet
@@ -48,7 +49,8 @@ class Snapshot:
         self._lock = FairLock()
         self._searchers: dict[str, Searcher] = {}
         self._live: list[Mask | None] | None = None  # not a cached_property: its lock and ours would be taken in both orders
-        self._catalog, self.segments, self.shared = _open(root, lenses, previous)
+        with clear_errors(root):
+            self._catalog, self.segments, self.shared = _open(root, lenses, previous)
         self._close = finalize(self, self._catalog.close)  # at the latest when the snapshot is collected
         self.commit = self._catalog.commit_number()
         self._masks = FilterMasks(self._catalog, self.segments, self._lock)
@@ -111,7 +113,10 @@ class Snapshot:
         """The k best rows of each query by one lens."""
         require_wanted()
         allowed = self.mask(filter) if filter else None
-        return self.searcher(lens).search(queries, k, allowed, exact, params)
+        top = self.searcher(lens).search(queries, k, allowed, exact, params)
+        if not (top.scores < np.inf).all():  # NaN or infinite
+            raise CollectionDamaged(f"lens {lens} has scores that are not finite; run `trilens check`")
+        return top
 
     def mask(self, filter: Mapping[str, Any]) -> Mask:
         """Mask of the live rows whose documents pass a filter."""
