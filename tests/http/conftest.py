@@ -19,6 +19,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def keys(tmp_path_factory: pytest.TempPathFactory) -> Path:
     file = tmp_path_factory.mktemp("keys") / "keys.txt"
     file.write_text(f"# of the tests\nread {READ_KEY}\nwrite {WRITE_KEY}\n")
+    file.chmod(0o600)
     return file
 
 

@@ -5,6 +5,7 @@ is fair: the oldest request determines the next batch, and a request with many q
 and then moves to the end of the queue. An idle thread starts at once instead of waiting for a batch to fill.
 """
 
+import math
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
@@ -15,6 +16,7 @@ from typing import Any, Generic, TypeVar
 
 from trilens.errors import TrilensError
 from trilens.http.failures import Refused
+from trilens.http.pace import Pace
 
 MOST_AT_ONCE = 16  # queries of a batch: larger ones gain no throughput and add latency
 SHARE = 8  # queries of one request in a batch
@@ -49,7 +51,8 @@ class _Job:
 class Worker(Generic[Answer]):
     """The queue and threads of one collection.
 
-    `search(options, queries)` returns one answer per query; `report` is called with the size of each batch.
+    `search(options, queries)` returns one answer per query; `report` is called with the size of each batch. Requests are
+    refused while `waiting` queries are queued, or if they would wait longer than `wait_seconds`.
     """
 
     def __init__(
@@ -59,8 +62,10 @@ class Worker(Generic[Answer]):
         report: Callable[[int], None],
         waiting: int,
         threads: int = 1,
+        wait_seconds: float = math.inf,
     ) -> None:
         self._search, self._report, self._most_waiting = search, report, waiting
+        self._pace = Pace(wait_seconds, threads)
         self._queue: deque[_Job] = deque()
         self._waiting = 0  # queries and calls in the queue
         self._changed = Condition()
@@ -91,6 +96,7 @@ class Worker(Generic[Answer]):
                 raise Refused(503, "the service is shutting down; retry later", {"Retry-After": "5"})
             if self._waiting >= self._most_waiting:
                 raise Refused(503, f"{self._waiting:,} queries are queued; retry later", {"Retry-After": "2"})
+            self._pace.require_short(self._waiting)
             self._waiting += max(1, len(job.queries))
             self._queue.append(job)
             self._changed.notify()
@@ -104,10 +110,13 @@ class Worker(Generic[Answer]):
                         return
                     self._changed.wait()
                 first, shares = self._take()
+            started, taken = monotonic(), sum(len(queries) for _, queries in shares) or 1
             if first and first.work:
                 _finish(first, first.work)
             elif shares:
                 self._answer(shares)
+            if first:
+                self._pace.measured(taken, monotonic() - started)
             del first, shares  # a waiting thread must not keep answers and snapshots alive
 
     def _take(self) -> "tuple[_Job | None, list[tuple[_Job, list[str]]]]":
