@@ -78,16 +78,14 @@ class Connection(asyncio.Protocol):
     def pause_writing(self) -> None:
         """The client takes its response more slowly than it is written."""
         if self._transport:
-            self._watch_sending(self._transport)
             self._inner.pause_writing()
+            self._set_timer()
 
     def resume_writing(self) -> None:
         """The client has taken most of what was written."""
         if self._transport:
-            self._stop_timer()
             self._inner.resume_writing()
-            if not self._in_work:
-                self._wait()
+            self._set_timer()
 
     def connection_lost(self, error: Exception | None) -> None:
         """Forget the connection."""
@@ -135,40 +133,35 @@ class Connection(asyncio.Protocol):
 
         async def run(scope: Scope, receive: Receive, send: Send) -> None:
             self._in_work += 1
-            self._stop_timer()
+            self._set_timer()
             self._connections.waits(self, False)
             try:
                 await app(scope, receive, send)
             finally:
                 self._in_work -= 1
                 self._head_begun = False
-                if not self._in_work:
-                    self._wait()
+                self._connections.waits(self, not self._in_work)
+                self._set_timer()
 
         return run
 
-    def _wait(self) -> None:
-        """Wait until the client has taken the response, then for the next request."""
+    def _set_timer(self) -> None:
+        """Limit the time of what the service waits for: that the client takes its response, or sends the next request."""
         assert self._transport
-        self._connections.waits(self, True)
-        if self._transport.get_write_buffer_size():
-            self._watch_sending(self._transport)
+        self._unsent = self._transport.get_write_buffer_size()
+        if self._unsent:
+            self._start_timer(self._limits.send_seconds, self._check_sending)
+        elif self._in_work:
+            self._stop_timer()
         else:
             self._start_timer(self._limits.idle_seconds, self._late)
 
-    def _watch_sending(self, transport: asyncio.Transport) -> None:
-        self._unsent = transport.get_write_buffer_size()
-        self._start_timer(self._limits.send_seconds, self._check_sending)
-
     def _check_sending(self) -> None:
         assert self._transport
-        unsent = self._transport.get_write_buffer_size()
-        if unsent and unsent > self._unsent - LEAST_TAKEN:
+        if 0 < self._transport.get_write_buffer_size() > self._unsent - LEAST_TAKEN:
             self.cut("slow reader")
-        elif unsent:
-            self._watch_sending(self._transport)
-        elif not self._in_work:
-            self._wait()
+        else:
+            self._set_timer()
 
     def _late(self) -> None:
         self.cut("slow head" if self._head_begun else "idle")

@@ -27,12 +27,12 @@ def load_certificate(context: ssl.SSLContext, certificate: Path, key: Path) -> N
     try:
         context.load_cert_chain(certificate, key, password=lambda: os.environ.get(PASSWORD_VARIABLE, ""))
     except ssl.SSLError as error:
-        raise BadInput(f"--tls-cert {certificate} and --tls-key {key} cannot be used: {_cause(error)}") from error
+        raise BadInput(f"--tls-cert {certificate} and --tls-key {key} cannot be used: {_cause(error, key)}") from error
 
 
-def _cause(error: ssl.SSLError) -> str:
+def _cause(error: ssl.SSLError, key: Path) -> str:
     if error.reason == "KEY_VALUES_MISMATCH":
         return "the key is not that of the certificate"
-    if error.reason in ("BAD_DECRYPT", "BAD_PASSWORD_READ", "PROBLEMS_GETTING_PASSWORD"):
+    if b"ENCRYPTED" in key.read_bytes():
         return f"the key is encrypted; set {PASSWORD_VARIABLE} to its password"
-    return f"{error.reason or error}; expected a certificate chain and a private key in PEM format"
+    return "expected a certificate chain and a private key in PEM format"
