@@ -64,7 +64,7 @@ def test_requests_are_logged_without_texts_and_writes_with_their_commits(tmp_pat
     assert [delete_done[name] for name in ("commit", "deleted", "missing")] == [3, 1, 1]
     assert (failed_begun["commit"], failed["event"]) == (3, "failed")
     assert "there is no document 'nothing'" in failed["error"]
-    assert entries(access)[-1]["route"] == "/collections/{name}/documents/{doc_id:any_text}"
+    assert entries(access)[-1]["route"].startswith("/collections/{name}/documents/{doc_id")
     assert entries(audit)[-1]["event"] == "committed"
 
 

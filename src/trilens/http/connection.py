@@ -5,7 +5,6 @@ arrive in time, and if the client does not take its response. The time that a bo
 """
 
 import asyncio
-import ssl
 from collections.abc import Callable
 from http import HTTPStatus
 from typing import cast
@@ -24,48 +23,27 @@ LEAST_TAKEN = 16 << 10  # bytes that a client takes of its response in `send_sec
 class Connection(asyncio.Protocol):
     """Passes what happens on a connection to `inner`, and cuts the connection if the client is too slow."""
 
-    def __init__(
-        self,
-        make_inner: Callable[[], asyncio.Protocol],
-        connections: Connections,
-        limits: Limits,
-        metrics: Metrics,
-        context: ssl.SSLContext | None,
-    ) -> None:
-        self._inner, self._connections, self._limits, self._metrics = make_inner(), connections, limits, metrics
-        self._context = context
+    def __init__(self, inner: asyncio.Protocol, connections: Connections, limits: Limits, metrics: Metrics) -> None:
+        self._inner, self._connections, self._limits, self._metrics = inner, connections, limits, metrics
         self._loop = asyncio.get_running_loop()
         self._inner.app = self._watched(self._inner.app)  # type: ignore[attr-defined]  # all protocols of uvicorn have it
-        self._transport: asyncio.Transport | None = None  # of the requests: under TLS, set after the handshake
-        self._raw: asyncio.Transport
+        self._transport: asyncio.Transport
         self._timer: asyncio.TimerHandle | None = None
-        self._handshake: asyncio.Task[None] | None = None
-        self._early: list[bytes] = []  # what arrives with the end of the handshake
         self._in_work = 0
         self._head_begun = False
         self._unsent = 0
+        self.is_open = False
+        self.opening: asyncio.Task[None] | None = None  # the TLS handshake
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Admit the connection or refuse it, and secure it if the service uses TLS."""
-        self._raw = transport = cast(asyncio.Transport, transport)  # those of uvloop do not inherit from it
-        peer = transport.get_extra_info("peername")
-        if not self._connections.admit(self, peer[0] if isinstance(peer, tuple) else ""):
-            self._metrics.cut.labels("refused").inc()
-            if not self._context:
-                busy = "too many connections have requests in work; retry later"
-                transport.write(_response(503, busy, {"Retry-After": "2"}))
-            transport.close()
-        elif self._context:
-            transport.pause_reading()
-            self._handshake = self._loop.create_task(self._secure(self._context))
-        else:
-            self._begin(transport)
+        """Wait for the first request."""
+        self._transport = cast(asyncio.Transport, transport)  # those of uvloop do not inherit from it
+        self.is_open = True
+        self._inner.connection_made(transport)
+        self._start_timer(self._limits.head_seconds, self._late)
 
     def data_received(self, data: bytes) -> None:
         """Pass on a part of a request; its first part starts the time of its head."""
-        if self._transport is None:
-            self._early.append(data)
-            return
         if not (self._in_work or self._head_begun):
             self._head_begun = True
             self._start_timer(self._limits.head_seconds, self._late)
@@ -73,60 +51,38 @@ class Connection(asyncio.Protocol):
 
     def eof_received(self) -> bool | None:
         """Pass on that the client sends nothing more."""
-        return self._inner.eof_received() if self._transport else None
+        return self._inner.eof_received()
 
     def pause_writing(self) -> None:
         """The client takes its response more slowly than it is written."""
-        if self._transport:
-            self._inner.pause_writing()
-            self._set_timer()
+        self._inner.pause_writing()
+        self._set_timer()
 
     def resume_writing(self) -> None:
         """The client has taken most of what was written."""
-        if self._transport:
-            self._inner.resume_writing()
-            self._set_timer()
+        self._inner.resume_writing()
+        self._set_timer()
 
     def connection_lost(self, error: Exception | None) -> None:
         """Forget the connection."""
         self._stop_timer()
+        self.is_open = False
         self._connections.forget(self)
-        if self._transport:
-            self._inner.connection_lost(error)
+        self._inner.connection_lost(error)
 
     def cut(self, reason: str) -> None:
         """Close the connection, with an answer if a part of a request has arrived."""
         self._metrics.cut.labels(reason).inc()
-        transport = self._transport
-        if transport is None or transport.is_closing() or transport.get_write_buffer_size():
-            self._raw.abort()
-            return
-        if self._head_begun:
-            late = f"the head of the request took longer than {self._limits.head_seconds:g} s to arrive"
-            transport.write(_response(408, late))
-        transport.close()
-        self._start_timer(self._limits.send_seconds, self._raw.abort)
-
-    async def _secure(self, context: ssl.SSLContext) -> None:
-        try:
-            secure = await self._loop.start_tls(
-                self._raw, self, context, server_side=True, ssl_handshake_timeout=self._limits.head_seconds
-            )
-        except OSError:  # of the client: not TLS, no common version, too slow, gone
-            self._raw.abort()
-            secure = None
-        if secure is None or self._raw.is_closing():
-            self._connections.forget(self)
+        if self.opening:
+            self.opening.cancel()
+        elif self._transport.is_closing() or self._transport.get_write_buffer_size():
+            self._transport.abort()
         else:
-            self._begin(secure)
-
-    def _begin(self, transport: asyncio.Transport) -> None:
-        self._transport = transport
-        self._inner.connection_made(transport)
-        self._start_timer(self._limits.head_seconds, self._late)
-        for data in self._early:
-            self.data_received(data)
-        self._early.clear()
+            if self._head_begun:
+                late = f"the head of the request took longer than {self._limits.head_seconds:g} s to arrive"
+                self._transport.write(unrequested(408, late))
+            self._transport.close()
+            self._start_timer(self._limits.send_seconds, self._transport.abort)
 
     def _watched(self, app: ASGIApp) -> ASGIApp:
         """The application of this connection: its start is the end of a head, its end that of a response."""
@@ -147,7 +103,6 @@ class Connection(asyncio.Protocol):
 
     def _set_timer(self) -> None:
         """Limit the time of what the service waits for: that the client takes its response, or sends the next request."""
-        assert self._transport
         self._unsent = self._transport.get_write_buffer_size()
         if self._unsent:
             self._start_timer(self._limits.send_seconds, self._check_sending)
@@ -157,7 +112,6 @@ class Connection(asyncio.Protocol):
             self._start_timer(self._limits.idle_seconds, self._late)
 
     def _check_sending(self) -> None:
-        assert self._transport
         if 0 < self._transport.get_write_buffer_size() > self._unsent - LEAST_TAKEN:
             self.cut("slow reader")
         else:
@@ -176,7 +130,7 @@ class Connection(asyncio.Protocol):
             self._timer = None
 
 
-def _response(status: int, message: str, headers: dict[str, str] | None = None) -> bytes:
+def unrequested(status: int, message: str, headers: dict[str, str] | None = None) -> bytes:
     """The bytes of an error response that no request asked for."""
     response = failure(status, message, {**HEADERS, **(headers or {}), "Connection": "close"})
     lines = [f"HTTP/1.1 {status} {HTTPStatus(status).phrase}".encode()]

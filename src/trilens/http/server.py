@@ -12,8 +12,8 @@ import uvicorn
 from fastapi import FastAPI
 
 from trilens.errors import BadInput
+from trilens.http.acceptor import Acceptor
 from trilens.http.addresses import Proxies
-from trilens.http.connection import Connection
 from trilens.http.connections import Connections
 from trilens.http.service import Service
 
@@ -90,6 +90,7 @@ class Server(uvicorn.Server):
         super().__init__(config)
         self._service, self._listener, self._ready, self._context = service, listener, ready, context
         self._connections = Connections(limits, proxies)
+        self._accepting: asyncio.Task[None]
         self._warming: asyncio.Task[None]
 
     def run_until_signal(self, handlers: Mapping[int, Callable[[], None]]) -> None:
@@ -110,9 +111,10 @@ class Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Accept connections, and warm up meanwhile."""
         await super().startup(sockets=[])
-        loop = asyncio.get_running_loop()
-        self.servers.append(await loop.create_server(self._connection, sock=self._listener, backlog=BACKLOG))
-        self._warming = loop.create_task(self._warm_up())
+        limits, metrics = self._service.limits, self._service.metrics
+        acceptor = Acceptor(self._listener, self._protocol, self._connections, limits, metrics, self._context)
+        self._accepting = asyncio.create_task(acceptor.run())
+        self._warming = asyncio.create_task(self._warm_up())
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """End the service after a signal."""
@@ -120,8 +122,10 @@ class Server(uvicorn.Server):
         super().handle_exit(sig, frame)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Shut down after the warm-up, whose collections must stay open."""
-        await asyncio.wait([self._warming])
+        """Accept no more connections, and shut down after the warm-up, whose collections must stay open."""
+        self._accepting.cancel()
+        await asyncio.wait([self._accepting, self._warming])
+        self._listener.close()
         await super().shutdown(sockets)
 
     async def _warm_up(self) -> None:
@@ -132,9 +136,6 @@ class Server(uvicorn.Server):
         except BaseException:
             self.should_exit = True
             raise
-
-    def _connection(self) -> Connection:
-        return Connection(self._protocol, self._connections, self._service.limits, self._service.metrics, self._context)
 
     def _protocol(self) -> asyncio.Protocol:
         make: Callable[..., asyncio.Protocol] = self.config.http_protocol_class
