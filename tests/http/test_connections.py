@@ -158,6 +158,18 @@ def test_requests_in_work_are_not_cut_and_the_excess_is_refused_at_once(plain: P
             assert read_all(other).startswith(b"HTTP/1.1 200 OK")
 
 
+def test_a_client_that_leaves_while_its_request_is_in_work_is_not_counted_as_idle(hasty: Running) -> None:
+    body = b"POST /api/v1/encode HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\nExpect: 100-continue\r\n\r\n"
+    before = cut(hasty, "idle")
+    with connect(hasty) as leaving:
+        leaving.sendall(body)
+        assert leaving.recv(100).startswith(b"HTTP/1.1 100 Continue")
+    with connect(hasty) as later:  # outlives the timers of the one that left
+        later.sendall(HEAD)
+        assert b"HTTP/1.1 408" in read_all(later)
+    assert cut(hasty, "idle") == before
+
+
 class Open:
     """A connection that notes why it was cut."""
 

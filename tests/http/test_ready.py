@@ -39,7 +39,9 @@ def test_ready_between_warming_up_and_shutting_down(plain: Path) -> None:
         assert client.get(READY).status_code == 503
 
 
-def test_a_collection_that_cannot_be_searched_is_named_until_it_can(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_collection_that_cannot_be_searched_makes_it_unready_until_it_can(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     model = shutil.copytree(bundled_models()[DEFAULT_MODEL], tmp_path / "model")
     with Collection.create(tmp_path / "c.trilens", lenses=["dense"], model=str(model)) as collection:
         collection.add([Document("a", "a text")])
@@ -50,7 +52,8 @@ def test_a_collection_that_cannot_be_searched_is_named_until_it_can(tmp_path: Pa
     with TestClient(make_app(service)) as client:
         answer = client.get(READY)
         assert answer.status_code == 503
-        assert answer.json()["error"].startswith("collection 'c' cannot be searched: ")
+        assert answer.json()["error"] == "a collection cannot be searched; see the log of the service"
+        assert "collection c cannot be searched: " in capsys.readouterr().err
         (tmp_path / "away").rename(model)
         assert client.get(READY).status_code == 200
 

@@ -103,6 +103,8 @@ class Connection(asyncio.Protocol):
 
     def _set_timer(self) -> None:
         """Limit the time of what the service waits for: that the client takes its response, or sends the next request."""
+        if not self.is_open:  # the client left while its request was in work
+            return
         self._unsent = self._transport.get_write_buffer_size()
         if self._unsent:
             self._start_timer(self._limits.send_seconds, self._check_sending)
@@ -112,7 +114,8 @@ class Connection(asyncio.Protocol):
             self._start_timer(self._limits.idle_seconds, self._late)
 
     def _check_sending(self) -> None:
-        if 0 < self._transport.get_write_buffer_size() > self._unsent - LEAST_TAKEN:
+        unsent = self._transport.get_write_buffer_size()
+        if unsent and self._unsent - unsent < LEAST_TAKEN:
             self.cut("slow reader")
         else:
             self._set_timer()

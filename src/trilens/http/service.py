@@ -55,7 +55,9 @@ class Service:
             try:
                 served.require_searchable()
             except TrilensError as error:
-                raise Refused(503, f"collection {served.name!r} cannot be searched: {error}", {"Retry-After": "10"}) from error
+                sys.stderr.write(f"collection {served.name} cannot be searched: {error}\n")
+                unknown = "a collection cannot be searched; see the log of the service"  # needs no key, so it names no files
+                raise Refused(503, unknown, {"Retry-After": "10"}) from error
 
     def recorded(self, request: Request, collection: str, operation: str, ids: Sequence[str]) -> Recorded:
         """The audit of a write that a request asks for."""
