@@ -45,6 +45,7 @@ POSSIBLE: dict[int | str, dict[str, Any]] = {
         409: "Another process is writing to the collection.",
         413: "The request exceeds a limit of the service.",
         422: "The request does not match the schema.",
+        429: "The client sends requests too fast; retry later.",
         500: "Internal error.",
         502: "The language model that the request names did not answer.",
         503: "The service is overloaded or shutting down; retry later.",
