@@ -6,7 +6,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from trilens.encode.model import HeadsEncoder, ModelEncoder
-from trilens.errors import BadInput, CollectionMissing
+from trilens.errors import BadInput, CollectionError, CollectionMissing
 from trilens.explain.disentangle import Word, disentangle
 from trilens.explain.explain import explain
 from trilens.explain.explanation import Explanation
@@ -255,7 +255,7 @@ class Collection:
             return Changes()
         writer, self._writer = self._writer, None
         changes = writer.commit()
-        self.refresh()
+        self._move_on()
         return changes
 
     def rollback(self) -> None:
@@ -273,7 +273,7 @@ class Collection:
         writer = self._writing(report)
         self._writer = None
         changes = writer.optimize(retrain)
-        self.refresh()
+        self._move_on()
         return changes
 
     def refresh(self) -> bool:
@@ -283,6 +283,13 @@ class Collection:
             return True
         self._snapshot = Snapshot(self.path, self._lenses, previous=old)
         return self._snapshot.commit != old.commit
+
+    def _move_on(self) -> None:
+        """Move to the commit that was made. If it cannot be opened, which does not undo it, the next search says why."""
+        try:
+            self.refresh()
+        except CollectionError:
+            self._snapshot = None
 
     def check(self, report: BytesDone = lambda count: None) -> CheckReport:
         """Verify every file and every document on disk."""

@@ -25,7 +25,7 @@ from trilens.store.config import CollectionConfig
 from trilens.store.documents import text_hash
 from trilens.store.failures import clear_errors
 from trilens.store.folders import REPAIR
-from trilens.store.schema import FILE_NAME, FolderRecord, StoredVersion
+from trilens.store.schema import FILE_NAME, FORMAT_VERSION, FolderRecord, StoredVersion
 from trilens.text.document import Document
 
 LARGEST_KEY = (1 << 63) - 1
@@ -104,6 +104,15 @@ class Catalog:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         self._run("PRAGMA synchronous = FULL")
         self._run("BEGIN IMMEDIATE")
+
+    def settle(self) -> None:
+        """Make the last commit final: none that failed or was interrupted can take effect any more.
+
+        A process can fail or die when its commit is complete in the write-ahead log but not announced to the others. When all
+        processes are gone, recovery finds it there, unless a later transaction has overwritten it.
+        """
+        self._run("PRAGMA synchronous = FULL")
+        self._run(f"PRAGMA user_version = {FORMAT_VERSION}")
 
     def commit(self) -> int:
         """Commit the transaction and return the number of the commit."""

@@ -3,6 +3,7 @@
 import os
 import secrets
 import sqlite3
+from contextlib import suppress
 from pathlib import Path
 
 from trilens.cancellation import is_unwanted
@@ -36,8 +37,7 @@ def write_file(root: Path, database: sqlite3.Connection, *, replace: bool = Fals
     image = bytearray(database.serialize())
     image[WAL_VERSIONS] = b"\2\2"
     with clear_errors(root):
-        for path in root.glob(f"{UNFINISHED}*"):
-            path.unlink()
+        remove_unfinished(root)
         unfinished = root / f"{UNFINISHED}-{secrets.token_hex(4)}"
         try:
             unfinished.write_bytes(image)
@@ -49,8 +49,15 @@ def write_file(root: Path, database: sqlite3.Connection, *, replace: bool = Fals
         except FileExistsError as error:
             raise CollectionExists(f"{root} holds a collection already; open it, or choose another folder") from error
         finally:
-            unfinished.unlink(missing_ok=True)
+            with suppress(OSError):
+                unfinished.unlink(missing_ok=True)
         force(root)
+
+
+def remove_unfinished(root: Path) -> None:
+    """Remove what a process left that died while it wrote a catalog. The caller holds the write lock."""
+    for path in root.glob(f"{UNFINISHED}*"):
+        path.unlink()
 
 
 def connect(root: Path) -> tuple[sqlite3.Connection, FileState | None]:

@@ -46,7 +46,7 @@ class CommitRecord:
 
     @staticmethod
     def of(catalog: Catalog, marks: bool = True) -> "CommitRecord":
-        """The commit that a catalog sees, with or without the deleted and changed keys."""
+        """The commit that a catalog sees, in a transaction; with or without the deleted and changed keys."""
         return CommitRecord(
             facts={name: value for name, value in catalog.facts().items() if name != "digest"},
             folders=catalog.folders(),

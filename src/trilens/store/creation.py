@@ -1,10 +1,11 @@
 """Creation of a collection: its folder, then its catalog."""
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from trilens.errors import CollectionExists
-from trilens.store.catalog_file import UNFINISHED
+from trilens.store.catalog_file import UNFINISHED, remove_unfinished
 from trilens.store.commit_record import CommitRecord, write_catalog
 from trilens.store.failures import clear_errors
 from trilens.store.folders import FOLDER, force
@@ -29,9 +30,17 @@ def create_collection(root: Path, record: CommitRecord, fill: Callable[[], objec
             _require_free(root)
             (root / CREATING).touch()
             fill()
+            force(root / FOLDER)
             write_last_commit(root, record)
             write_catalog(root, record)
-            (root / CREATING).unlink()
+            with suppress(OSError):  # the next writer removes it
+                (root / CREATING).unlink()
+
+
+def remove_left_overs(root: Path) -> None:
+    """Remove the files of a creation that died when it was done. The caller holds the write lock."""
+    remove_unfinished(root)
+    (root / CREATING).unlink(missing_ok=True)
 
 
 def _require_free(root: Path) -> None:

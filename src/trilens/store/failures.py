@@ -35,7 +35,10 @@ def clear_errors(root: Path) -> Iterator[None]:
 
 def _shortage(root: Path, error: Exception) -> OutOfResources | None:
     """The error of a system without descriptors or memory. SQLite does not say why it could not open a file."""
-    if getattr(error, "sqlite_errorname", None) == "SQLITE_CANTOPEN":
+    name = getattr(error, "sqlite_errorname", "")
+    if name == "SQLITE_IOERR_SHMMAP":
+        return shortage(root, MemoryError())
+    if name == "SQLITE_CANTOPEN":
         try:
             with ExitStack() as opened:
                 for _ in range(SQLITE_FILES):
@@ -46,19 +49,22 @@ def _shortage(root: Path, error: Exception) -> OutOfResources | None:
 
 
 def _translate(root: Path, error: Exception) -> TrilensError:
-    text = str(error)
-    if getattr(error, "sqlite_errorname", None) == "SQLITE_INTERRUPT":
+    text, name, number = str(error), getattr(error, "sqlite_errorname", ""), getattr(error, "errno", None)
+    if name == "SQLITE_INTERRUPT":
         return Stopped(STOPPED)
-    full = getattr(error, "sqlite_errorname", None) in ("SQLITE_FULL", "SQLITE_IOERR_SHMSIZE")
+    full = name in ("SQLITE_FULL", "SQLITE_IOERR_SHMSIZE", "SQLITE_IOERR_SHMOPEN")
     full |= " requested and " in text  # a short write in numpy, which sets no errno
-    if full or getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+    if full or number in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         return CollectionReadOnly(f"no space left on the disk of {root}; nothing was committed: free space and run it again")
-    if getattr(error, "errno", None) in (errno.EACCES, errno.EPERM, errno.EROFS) or "readonly" in text:
+    if number in (errno.EACCES, errno.EPERM, errno.EROFS) or "readonly" in text:
         return CollectionReadOnly(f"{root} cannot be written ({text}); expected write permission on the folder")
     if "unable to open" in text:
         return CollectionReadOnly(f"the catalog in {root} cannot be opened ({text}); check the folder's permissions")
     if "locked" in text or "busy" in text:
         return CollectionLocked(f"{root} is being written by another process; wait for it to finish and run it again")
+    if name.startswith("SQLITE_IOERR") or number == errno.EIO:
+        reason = getattr(error, "strerror", None) or text
+        return CollectionError(f"{root} cannot be read or written ({reason}); check the disk and run it again")
     if isinstance(error, OSError):
         return CollectionError(f"{root} cannot be used ({error.strerror or text}); choose another folder")
     return CollectionDamaged(f"{root / FILE_NAME} cannot be read ({text}); run `trilens check` or restore a copy")

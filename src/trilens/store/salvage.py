@@ -1,12 +1,21 @@
 """What can still be read of a damaged collection: its last commit, its whole folders, and the documents of the others."""
 
+import errno
 import sqlite3
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
-from trilens.errors import CollectionDamaged, CollectionError, TrilensError, UnknownFormat
+from trilens.errors import (
+    CollectionDamaged,
+    CollectionError,
+    CollectionLocked,
+    CollectionReadOnly,
+    OutOfResources,
+    TrilensError,
+    UnknownFormat,
+)
 from trilens.store.catalog import Catalog, DocumentRow
 from trilens.store.catalog_file import raw_connection
 from trilens.store.check import folder_problems
@@ -19,6 +28,8 @@ from trilens.store.segment import DOCUMENTS, ROWS
 from trilens.text.document import Document
 
 Value = TypeVar("Value")
+TEMPORARY = (errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM)
+DAMAGED = ("SQLITE_IOERR_SHORT_READ", "SQLITE_IOERR_DATA", "SQLITE_IOERR_CORRUPTFS")
 
 
 @dataclass(slots=True)
@@ -100,7 +111,8 @@ def _open_catalog(root: Path) -> Catalog | None:
         return Catalog.open(root)
     except UnknownFormat:
         raise
-    except CollectionError:
+    except CollectionError as error:
+        _require_damage(error)
         return _attempt(lambda: Catalog(root, raw_connection(root / FILE_NAME)))
 
 
@@ -120,7 +132,8 @@ def _read_rows(catalog: Catalog, salvage: Salvage) -> None:
             salvage.doc_ids.append(str(row.doc_id))
             if row.is_intact:
                 salvage.rows[row.key] = row
-    except CollectionError:
+    except CollectionError as error:
+        _require_damage(error)
         salvage.notes.append("not all rows of the catalog can be read; the ids of documents that are gone may be unknown")
 
 
@@ -138,5 +151,16 @@ def _attempt(read: Callable[[], Value]) -> Value | None:
     """What a function returns; None if it finds damage."""
     try:
         return read()
-    except (TrilensError, OSError, sqlite3.Error):
+    except (TrilensError, OSError, sqlite3.Error) as error:
+        _require_damage(error)
         return None
+
+
+def _require_damage(error: Exception) -> None:
+    """Raise an error again that says nothing about the data: a repair would give up what can be read another time."""
+    cause = error.__cause__ or error
+    name = getattr(cause, "sqlite_errorname", "")
+    if isinstance(error, OutOfResources | CollectionReadOnly | CollectionLocked) or getattr(cause, "errno", 0) in TEMPORARY:
+        raise error
+    if name.startswith("SQLITE_IOERR") and name not in DAMAGED:
+        raise error

@@ -31,6 +31,8 @@ def staging(root: Path) -> Iterator[Path]:
 def link_folder(source: Path, target: Path) -> None:
     """Hard links to all files of a folder; copies where the file system has no hard links."""
     shutil.copytree(source, target, copy_function=_link)
+    for folder in (target, *(path for path in target.rglob("*") if path.is_dir())):
+        force(folder)
 
 
 def take_place(root: Path, staged: Path, record: CommitRecord) -> None:

@@ -14,14 +14,15 @@ from typing import Any
 import numpy as np
 
 from trilens.encode.encoder import Encoded, Progress
-from trilens.errors import BadInput, CollectionError, CollectionReadOnly
+from trilens.errors import BadInput, CollectionError
 from trilens.kernels.array_types import Mask
 from trilens.store.batch import DocumentBatch, draw_sample
 from trilens.store.catalog import Catalog
 from trilens.store.commit_record import CommitRecord
+from trilens.store.creation import remove_left_overs
 from trilens.store.documents import DocumentsPart, StoredDocuments, text_hash
 from trilens.store.failures import clear_errors
-from trilens.store.folders import FOLDER, require_whole, sweep
+from trilens.store.folders import FOLDER, orphans, require_whole, sweep
 from trilens.store.last_commit import read_last_commit, require_commit, write_last_commit
 from trilens.store.lens_set import LensSet
 from trilens.store.lock import lock
@@ -73,15 +74,17 @@ class Writer:
         self.changes = Changes()
         self._tuned = False
         self._closed = False
+        self._committing = False
         try:
-            recorded = read_last_commit(root)
-            self._catalog.begin_write()
-            # A damaged catalog must neither be committed to nor decide which folders are left-overs.
-            require_commit(root, self._catalog.commit_number(), recorded)
-            self._catalog.verify()
-            sweep(root, set(self._catalog.folders()))
-            self._passages = self._catalog.config().passages
-            self._segments = self._records().segments
+            with clear_errors(root):
+                recorded = read_last_commit(root)
+                # A damaged catalog must neither be committed to nor decide which folders are left-overs.
+                require_commit(root, self._catalog.commit_number(), recorded)
+                self._catalog.verify()
+                self._sweep()
+                self._catalog.begin_write()
+                self._passages = self._catalog.config().passages
+                self._segments = self._records().segments
         except BaseException:
             self._release()
             raise
@@ -95,17 +98,18 @@ class Writer:
         self._batch.set_savepoint()
         before = (self._batch, list(self._segments), replace(self.changes))
         try:
-            yield
+            with clear_errors(self._root):
+                yield
+                self._catalog.keep()
         except BaseException:
-            if not self._catalog.in_transaction:  # SQLite has ended it, as it does when the disk is full
+            try:
+                self._catalog.undo()
+            except CollectionError:  # SQLite has ended the transaction, as it does when the disk is full
                 self.rollback()
-                raise
-            self._catalog.undo()
             self._batch, self._segments, self.changes = before
             self._batch.undo()
             self.__dict__.pop("_shared", None)
             raise
-        self._catalog.keep()
 
     @property
     def buffered_passages(self) -> int:
@@ -199,29 +203,49 @@ class Writer:
         return self.changes
 
     def rollback(self) -> None:
-        """Discard all changes since the last commit and release the lock."""
+        """Discard all changes since the last commit and release the lock. An error has done so already."""
+        if self._closed:
+            return
         try:
-            self._catalog.rollback()
-            sweep(self._root, set(self._catalog.folders()))
+            # Closing the catalog discards the transaction as well, and the next writer removes what is left over.
+            with suppress(OSError, CollectionError):
+                self._catalog.rollback()
+                if self._committing:
+                    self._sweep()
+                else:
+                    sweep(self._root, set(self._catalog.folders()))
         finally:
             self._release()
+
+    def _sweep(self) -> None:
+        """Remove the left-overs of writers that failed or died, once no interrupted commit can need them."""
+        remove_left_overs(self._root)
+        known = set(self._catalog.folders())
+        if any(orphans(self._root, known)):
+            self._catalog.settle()
+            sweep(self._root, known)
 
     def _finish(self, vacuum: bool = False) -> None:
         if not self._segments:
             self._catalog.remove_folders()  # an empty collection keeps no shared parts: later documents may differ
+        self._committing = True
         self._catalog.commit()
-        with suppress(OSError, CollectionError):  # the commit is done, and the record of an older one does not contradict it
+        # The commit is done: what fails from here on is made up for by the next one.
+        with suppress(OSError, CollectionError):
             write_last_commit(self._root, CommitRecord.of(self._catalog, marks=False))
-        sweep(self._root, set(self._catalog.folders()))
+        with suppress(OSError, CollectionError):
+            sweep(self._root, set(self._catalog.folders()))
         if vacuum:
-            with suppress(CollectionReadOnly):  # VACUUM needs free space; the commit is done, so it can wait
+            with suppress(CollectionError):
                 self._catalog.vacuum()
         self._release()
 
     def _release(self) -> None:
         self._closed = True
-        self._catalog.close()
-        self._lock.release()
+        try:
+            self._catalog.close()
+        finally:
+            self._lock.release()
 
     def _require_open(self) -> None:
         if self._closed:
@@ -238,9 +262,7 @@ class Writer:
         return SharedParts(SharedPart(self._root, record, self._lenses) for record in self._records().shared)
 
     def _insert(self, document: Document) -> None:
-        key = self._catalog.insert(document)
-        with clear_errors(self._root):
-            self._put(key, document)
+        self._put(self._catalog.insert(document), document)
 
     def _remove(self, key: int) -> None:
         buffered = key in self._batch

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
-from trilens.errors import BadInput, CollectionDamaged, CollectionError, CollectionMissing
+from trilens.errors import BadInput, CollectionDamaged, CollectionError, CollectionMissing, OutOfResources
 from trilens.store.backup.place import BLOCK_BYTES, COMMITS, LOCK_NAME, UNFINISHED, CheckedSource, Place, Source, read_small
 from trilens.store.check import BytesDone
 from trilens.store.commit_record import CommitRecord, seal, unseal
@@ -57,6 +57,8 @@ class Contents:
                 try:
                     backup = unseal(BACKUP, read_small(place, name), f"{name} in {place.name}", "use another backup")
                     contents.backups.append(_require_name(backup, name, place))
+                except OutOfResources:  # says nothing about the backup
+                    raise
                 except CollectionError as error:
                     contents.problems.append(str(error))
         contents.backups.sort(key=lambda backup: (backup.made, backup.commit))
