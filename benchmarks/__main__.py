@@ -52,6 +52,9 @@ CHAPTERS = {
     ),
     "train": Chapter("the vocabulary head in training", "pip install trilens[train]", "10 minutes", (("train",),)),
     "serve": Chapter("the service under load", f"{DATA}/debian-en.jsonl.xz", "15 minutes", (("serve",),)),
+    "soak": Chapter(
+        "the service under everything at once, for a long time", f"{DATA}/debian-en.jsonl.xz", "32 minutes", (("soak",),)
+    ),
     "store": Chapter("opening a collection", f"{DATA}/debian-en.jsonl.xz", "2 minutes", (("store",),)),
     "readers": Chapter("HTML, Markdown and passages on pathological input", "nothing", "1 minute", (("readers",),)),
     "endtoend": Chapter(

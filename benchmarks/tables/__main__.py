@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks.record import COMMITTED, RESULTS, ROOT
-from benchmarks.tables import curves, quality, races, readers, speed, summary
+from benchmarks.tables import curves, quality, races, readers, soak, speed, summary
 from benchmarks.tables.markdown import not_measured
 from trilens.store.config import DEFAULT_MODEL
 
@@ -43,6 +43,7 @@ TABLES: dict[str, tuple[str, Callable[[], str]]] = {
     "store": ("store", speed.store),
     "readers": ("readers", readers.readers),
     "serve": ("serve", speed.serve),
+    "soak": ("soak", soak.soak),
     "train": ("train", speed.train),
     "trees": ("trees", speed.trees),
 }
@@ -90,6 +91,7 @@ def main() -> None:
     if not options.check:
         races.plots()
         curves.draw()
+        soak.draw()
 
 
 if __name__ == "__main__":

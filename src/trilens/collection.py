@@ -5,9 +5,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from trilens.encode.folder import CONFIG_FILE, ModelFolder, TermWeighting
 from trilens.encode.model import HeadsEncoder, ModelEncoder
-from trilens.encode.models import bundled_models, resolve_model
 from trilens.errors import BadInput, CollectionError, CollectionMissing
 from trilens.explain.disentangle import Word, disentangle
 from trilens.explain.explain import explain
@@ -67,7 +65,7 @@ class Collection:
         root = Path(path)
         config = CollectionConfig.of(**options)
         if config.heads:
-            config = _with_model(config, encoder)
+            config = config.with_model(encoder)
         create_collection(root, CommitRecord.empty(config))
         return Collection(root, config, threads, encoder)
 
@@ -120,7 +118,7 @@ class Collection:
 
         def make_lenses(old: CollectionConfig) -> tuple[CollectionConfig, LensSet]:
             config = old.model_copy(update={"model": model or old.model, "model_fingerprint": ""})
-            config = _with_model(config, encoder) if config.heads else config
+            config = config.with_model(encoder) if config.heads else config
             return config, LensSet(config, threads, encoder)
 
         return upgrade_collection(Path(path), make_lenses, report)
@@ -379,29 +377,6 @@ class Collection:
             self._writer = Writer(self.path, self._lenses)
         self._writer.report = report
         return self._writer
-
-
-def _with_model(config: CollectionConfig, encoder: HeadsEncoder | None) -> CollectionConfig:
-    """The configuration tied to its model, which must have the heads that the lenses need."""
-    folder = None if encoder else ModelFolder.open(resolve_model(config.model))
-    heads: list[str] = list(encoder.heads if encoder else folder.config.heads if folder else ())
-    model = encoder.fingerprint if encoder else config.model
-    if missing := [head for head in config.heads if head not in heads]:
-        raise BadInput(
-            f"model {model} has the heads {', '.join(heads)}; the lenses {', '.join(config.lenses)} need "
-            f"{', '.join(missing)} as well: choose another model, or leave a lens out"
-        )
-    weighting = folder.config.term_weighting if folder else getattr(encoder, "term_weighting", TermWeighting())
-    if config.term_weighting not in (TermWeighting(), weighting):
-        raise BadInput(
-            f"weighing is {config.term_weighting.model_dump(by_alias=True, exclude_defaults=True)}; expected none: "
-            f"a collection uses the term weighting of its model ({CONFIG_FILE} of {config.model})"
-        )
-    name = config.model if config.model in bundled_models() else str(folder.path.resolve()) if folder else ""
-    fingerprint = encoder.fingerprint if encoder else folder.fingerprint if folder else ""
-    return config.model_copy(
-        update={"model": "" if encoder else name, "model_fingerprint": fingerprint, "term_weighting": weighting}
-    )
 
 
 def _options(options: SearchOptions | None, k: int | None, settings: dict[str, Any]) -> SearchOptions:

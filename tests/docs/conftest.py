@@ -53,6 +53,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (guide / f"{name}.md").write_text(f"---\nyear: {2015 + len(name)}\nlang: en\n---\n# {name.title()}\n\n{text}\n")
     (guide / "old.md").write_text("# Old\n\nSteam engines.\n")
     (root / "keys.txt").write_text("read 0123456789abcdef-read\nwrite 0123456789abcdef-write\n")
+    (root / "keys.txt").chmod(0o600)
     _dataset(root / "data" / "faq", "guide/{}.md")  # of the documents in docs/
     _dataset(root / "data" / "other", "{}")
     for file in ("corpus.jsonl", "queries.jsonl"):

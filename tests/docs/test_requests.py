@@ -62,6 +62,7 @@ def client(page_folder: Path) -> Iterator[TestClient]:
     served = ServedCollection("my", Collection.open(page_folder / "my.trilens", threads=1), limits, metrics, 1)
     write_keys = load_keys(page_folder / "keys.txt", {}).write
     keys_file = page_folder / "write-keys.txt"
+    keys_file.touch(mode=0o600)
     keys_file.write_text("".join(f"write {key}\n" for key in write_keys))
     with TestClient(make_app(Service({"my": served}, limits, load_keys(keys_file, {}), metrics, True))) as client:
         yield client

@@ -14,7 +14,7 @@ from trilens.encode.models import bundled_models
 from trilens.encode.onnx import BATCH_TOKENS, OnnxEncoder, batches_by_length, run_ahead
 from trilens.encode.window import BatchPositions
 from trilens.errors import BadInput, BadModel
-from trilens.represent import Multi
+from trilens.represent import Multi, Sparse
 
 from ..bundled import with_multi
 from .echo_model import ID, echo_model
@@ -80,6 +80,23 @@ def test_a_batch_equals_texts_one_by_one_in_the_order_given(encoder: OnnxEncoder
     np.testing.assert_allclose(together, alone, atol=1e-5)
     backwards = vectors(encoder.encode_docs(TEXTS[::-1]))[::-1]
     np.testing.assert_allclose(together, backwards, atol=1e-5)
+
+
+def test_the_size_of_a_request_changes_vectors_by_rounding_alone() -> None:
+    """At most 1e-6, as ARCHITECTURE.md states; weights of terms and token vectors are equal here."""
+    random = np.random.default_rng(0)
+    words = np.array(" ".join(TEXTS).split())
+    texts = [" ".join(random.choice(words, size)) for size in random.integers(1, 150, 80)]
+    every = OnnxEncoder(BUNDLED, threads=2)
+    whole = every.encode_docs(texts)
+    pieces = [every.encode_docs(texts[start : start + 20]) for start in range(0, len(texts), 20)]
+    np.testing.assert_allclose(vectors(whole), np.concatenate([vectors(piece) for piece in pieces]), atol=1e-6, rtol=0)
+    token_pieces = np.concatenate([token_vectors(piece).vectors for piece in pieces])
+    np.testing.assert_allclose(token_vectors(whole).vectors, token_pieces, atol=1e-6, rtol=0)
+    for head in ("sparse", "lexical"):
+        joined = Sparse.concat([getattr(piece, head) for piece in pieces])
+        np.testing.assert_array_equal(getattr(whole, head).terms, joined.terms)
+        np.testing.assert_allclose(getattr(whole, head).weights, joined.weights, atol=1e-6, rtol=0)
 
 
 def test_padding_changes_nothing(encoder: OnnxEncoder) -> None:

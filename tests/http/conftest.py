@@ -16,9 +16,16 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A collection that needs no model, so that a service starts fast."""
+    return make_collection(tmp_path_factory.mktemp("plain") / "plain.trilens", ("bm25",))
+
+
+@pytest.fixture(scope="session")
 def keys(tmp_path_factory: pytest.TempPathFactory) -> Path:
     file = tmp_path_factory.mktemp("keys") / "keys.txt"
     file.write_text(f"# of the tests\nread {READ_KEY}\nwrite {WRITE_KEY}\n")
+    file.chmod(0o600)
     return file
 
 

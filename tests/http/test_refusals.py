@@ -147,3 +147,13 @@ def test_a_document_may_hold_anything(writable: Running) -> None:
         for bad in ({"text": 1}, {"text": "x", "metadata": []}, {}, {"text": "x", "doc_id": "y"}):
             refused(client.put("/collections/notes/documents/bad", json=bad), 422, "")
         refused(client.put(f"/collections/notes/documents/{'i' * 2000}", json={"text": "x"}), 400, "1024 bytes")
+
+
+@pytest.mark.parametrize("levels", [33, 900])
+def test_deeply_nested_metadata(writable: Running, levels: int) -> None:
+    """It would be accepted by the store, but no answer could hold it."""
+    body = b'{"text": "x", "metadata": ' + b'{"a":' * levels + b"1" + b"}" * levels + b"}"
+    headers = {"Content-Type": "application/json"}
+    answer = writable.call("PUT", "/collections/notes/documents/deep", WRITE_KEY, content=body, headers=headers)
+    assert 400 <= answer.status_code < 500, answer.text
+    assert list(answer.json()) == ["error"]

@@ -44,7 +44,7 @@ def test_a_damaged_index_file_is_named(tmp_path: Path, damage: str) -> None:
     contents = {"empty": b"", "truncated": whole[: len(whole) // 2], "other": b"no faiss index " * 100}
     (tmp_path / ANN_FILE).unlink()
     (tmp_path / ANN_FILE).write_bytes(contents[damage])
-    with pytest.raises(CollectionDamaged, match=r"ivf\.faiss is truncated or not a faiss index"):
+    with pytest.raises(CollectionDamaged, match=r"ivf\.faiss is not the whole faiss index of 300 vectors"):
         DensePart.open(tmp_path)
 
 

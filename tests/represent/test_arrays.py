@@ -75,3 +75,17 @@ def test_a_damaged_header_is_named(tmp_path: Path, at: int, damage: bytes) -> No
     (tmp_path / "array.npy").write_bytes(whole[:at] + damage + whole[at + len(damage) :])
     with pytest.raises(CollectionDamaged, match=r"array\.npy is truncated or not an array file"):
         open_array(tmp_path, "array")
+
+
+@pytest.mark.parametrize("shape", [b"(10, 9223372036854775807)", b"(99999999999999999999,)", b"(()" + b"(" * 60, b"(2**99,)"])
+def test_a_header_is_neither_evaluated_nor_believed(tmp_path: Path, shape: bytes) -> None:
+    header = b"{'descr': '<i8', 'fortran_order': False, 'shape': " + shape + b", }"
+    header = header.ljust(117) + b"\n"
+    (tmp_path / "array.npy").write_bytes(b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + b"\0" * 800)
+    with pytest.raises(CollectionDamaged, match=r"array\.npy is truncated or not an array file"):
+        open_array(tmp_path, "array")
+
+
+def test_columns_first_is_an_order_too(tmp_path: Path) -> None:
+    save_arrays(tmp_path, array=np.asfortranarray(np.arange(6).reshape(2, 3)))
+    assert open_array(tmp_path, "array").tolist() == [[0, 1, 2], [3, 4, 5]]

@@ -1,7 +1,12 @@
+from pathlib import Path
+
 import pytest
 
+from trilens.collection import Collection
+from trilens.errors import CollectionDamaged
 from trilens.kernels.postings import MOST_ROWS
 from trilens.store.merge import FANOUT, SMALLEST, full_merge, next_merge
+from trilens.text.document import Document
 
 
 def test_few_segments_are_left_alone() -> None:
@@ -41,3 +46,16 @@ def test_one_at_a_time_ends_with_few_segments() -> None:
 )
 def test_all_are_merged_up_to_the_limit(live: list[int], runs: list[slice]) -> None:
     assert full_merge(live) == runs
+
+
+def test_a_merge_refuses_what_has_changed_on_disk(root: Path) -> None:
+    """Otherwise damage would get a checksum of its own, and no check would find it."""
+    with Collection.open(root) as collection:
+        collection.add([Document("a", "red fox")])
+        collection.commit()
+        collection.add([Document("b", "blue owl")])
+        collection.commit()
+        [counts, *_] = sorted((root / "segments").rglob("counts.npy"))
+        counts.write_bytes(counts.read_bytes()[:-1] + b"\x07")
+        with pytest.raises(CollectionDamaged, match=r"counts\.npy has changed"):
+            collection.optimize()

@@ -4,13 +4,32 @@ from typing import Any
 import pytest
 
 from trilens.errors import BadInput
-from trilens.text.document import MAX_ID_BYTES, Document, require_utf8
+from trilens.text.document import MAX_ID_BYTES, MAX_METADATA_LEVELS, Document, require_utf8
 
 
 def test_equal_metadata_has_equal_json() -> None:
     first = Document("1", "t", metadata={"b": [1, {"d": "é", "c": None}], "a": 2.5})
     second = Document("1", "t", metadata={"a": 2.5, "b": [1, {"c": None, "d": "é"}]})
     assert first.metadata_json() == second.metadata_json() == '{"a":2.5,"b":[1,{"c":null,"d":"é"}]}'
+
+
+def nested(levels: int, kind: Any = list) -> Any:
+    """A list or object in so many levels."""
+    value: Any = 1
+    for _ in range(levels):
+        value = {"a": value} if kind is dict else [value]
+    return value
+
+
+def test_metadata_has_a_greatest_depth() -> None:
+    assert Document("a", "t", metadata={"n": nested(MAX_METADATA_LEVELS - 1)}).doc_id == "a"
+    assert Document("a", "t", metadata=nested(MAX_METADATA_LEVELS, dict)).doc_id == "a"
+    endless: dict[str, Any] = {}
+    endless["self"] = endless
+    for metadata in (nested(MAX_METADATA_LEVELS + 1, dict), {"n": (nested(900),)}, {"n": nested(5000, dict)}, endless):
+        with pytest.raises(BadInput, match="metadata of document 'a' is nested more than 32 levels deep") as caught:
+            Document("a", "t", metadata=metadata)
+        assert "\n" not in str(caught.value)
 
 
 def test_the_longest_id_is_counted_in_bytes() -> None:

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from trilens.cli.options import CollectionPath, Json, Threads, with_search_options
+from trilens.cli.options import CollectionPath, Json, Threads, Verify, with_search_options
 from trilens.cli.render import out, print_json, printable, require_page, write_page
 from trilens.collection import Collection
 from trilens.explain.explanation import Explanation
@@ -31,6 +31,7 @@ def explain(
     html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write an HTML page.", show_default=False)] = None,
     png: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw the parts as a picture.", show_default=False)] = None,
     threads: Threads = None,
+    verify: Verify = False,
     json: Json = False,
 ) -> None:
     """Explain the score of a document: the parts that add up to it, and the passage highlighted by them.
@@ -49,7 +50,7 @@ def explain(
       trilens explain my.trilens "undo a commit" guide/reset.md --fusion zscore --filter '{"lang": "en"}'
     """
     require_page(html)
-    with Collection.open(path, threads=threads) as collection:
+    with Collection.open(path, threads=threads, verify=verify) as collection:
         explanation = collection.explain(query, doc_id, options=options)
     if png:
         explanation_picture(explanation, png)

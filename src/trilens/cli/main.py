@@ -6,6 +6,7 @@ Exit codes: 0 success, 1 failure with a one-line error message, 2 usage error, 1
 import os
 import sys
 from collections import Counter
+from contextlib import suppress
 from importlib import import_module
 from typing import Annotated, Any
 
@@ -23,6 +24,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+MOST_DESCRIPTORS = 65_536
 # Modules of `trilens.cli`, each with a function of the same name, in the order of the help.
 COMMANDS = (
     "index",
@@ -95,10 +97,22 @@ def options(
     """
 
 
+def raise_descriptor_limit() -> None:
+    """Let this process open as many files and connections as it is permitted: the default is a fraction of that."""
+    with suppress(ImportError, OSError, ValueError):  # not on Windows
+        import resource
+
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        wanted = MOST_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, MOST_DESCRIPTORS)
+        if soft != resource.RLIM_INFINITY and soft < wanted:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
 def main() -> None:
     """Run a command; a TrilensError is printed as one line."""
     debug = "--debug" in sys.argv[1:]
     interrupt_on_sigterm()
+    raise_descriptor_limit()
     try:
         app()
     except TrilensError as error:
@@ -106,6 +120,11 @@ def main() -> None:
             raise
         sys.stderr.write(f"trilens: {error}\n")
         sys.exit(error.exit_code if isinstance(error, Interrupted) else 1)
+    except MemoryError:
+        if debug:
+            raise
+        sys.stderr.write("trilens: not enough memory; free memory or raise the limit with `ulimit -v`, and run it again\n")
+        sys.exit(1)
     except BrokenPipeError:
         # The reader of standard output has closed it, as `head` does.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

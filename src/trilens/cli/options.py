@@ -21,6 +21,7 @@ Threads = Annotated[
     int | None,
     typer.Option(min=1, metavar="N", help="Number of encoder threads.", show_default="all cores"),
 ]
+Verify = Annotated[bool, typer.Option("--verify", help="Verify all checksums of the collection first.")]
 Lens = Annotated[
     str | None,
     typer.Option("--lens", metavar="NAME[,NAME]", help="Comma-separated lenses.", show_default="all"),

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from trilens.cli.options import CollectionPath, Json, Threads, with_search_options
+from trilens.cli.options import CollectionPath, Json, Threads, Verify, with_search_options
 from trilens.cli.render import out, print_hits, print_json
 from trilens.collection import Collection
 from trilens.errors import BadInput
@@ -21,6 +21,7 @@ def search(
     ],
     options: SearchOptions,
     threads: Threads = None,
+    verify: Verify = False,
     json: Json = False,
 ) -> None:
     """Search a collection.
@@ -55,7 +56,7 @@ def search(
     queries = [line.strip() for line in sys.stdin if line.strip()] if query == "-" else [query]
     if not queries:
         raise BadInput("standard input contains no query; expected one per line")
-    with Collection.open(path, threads=threads) as collection:
+    with Collection.open(path, threads=threads, verify=verify) as collection:
         answers = collection.search(queries, options=options)
     console = out()
     for text, hits in zip(queries, answers, strict=True):

@@ -6,8 +6,10 @@ from typing import Annotated
 
 import typer
 
+from trilens.cli.options import Verify
 from trilens.errors import BadInput
 
+ACCESS, LIMITS, LOGS = "Access", "Limits", "Logs"  # panels of the help
 INSTALL = "the service needs additional packages: run `pip install 'trilens[serve]'`"
 
 
@@ -18,28 +20,106 @@ def serve(
     ],
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 selects a free one.")] = 8000,
-    write: Annotated[bool, typer.Option("--write", help="Let requests with a write key change documents.")] = False,
-    keys: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="File of API keys: lines `read KEY` and `write KEY`.", show_default=False),
-    ] = None,
-    open_to_all: Annotated[bool, typer.Option("--open", help="Permit a non-loopback address without a read key.")] = False,
-    cors: Annotated[
-        list[str] | None,
-        typer.Option(metavar="ORIGIN", help="Origin that CORS permits. Can be repeated.", show_default=False),
+    threads: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help="Concurrent searches, one core each.", show_default="all cores"),
     ] = None,
     hyde: Annotated[
         list[str] | None,
         typer.Option(metavar="URL", help="HyDE endpoint that searches may use. Can be repeated.", show_default=False),
     ] = None,
-    max_body: Annotated[int, typer.Option(metavar="BYTES", min=1, help="Maximum size of a request.")] = 8 << 20,
-    max_k: Annotated[int, typer.Option(metavar="N", min=1, help="Maximum k of a search.")] = 1_000,
-    max_queries: Annotated[int, typer.Option(metavar="N", min=1, help="Maximum number of queries per request.")] = 100,
-    max_seconds: Annotated[float, typer.Option(metavar="S", min=0.1, help="Time limit of a request.")] = 30.0,
-    threads: Annotated[
-        int | None,
-        typer.Option(min=1, metavar="N", help="Concurrent searches, one core each.", show_default="all cores"),
+    write: Annotated[
+        bool, typer.Option("--write", help="Let requests with a write key change documents.", rich_help_panel=ACCESS)
+    ] = False,
+    keys: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="File of API keys: lines `read KEY [NAME]` and `write KEY [NAME]`. Only its owner may read it.",
+            show_default=False,
+            rich_help_panel=ACCESS,
+        ),
     ] = None,
+    open_to_all: Annotated[
+        bool, typer.Option("--open", help="Permit others to read without a key.", rich_help_panel=ACCESS)
+    ] = False,
+    cors: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ORIGIN", help="Origin that CORS permits. Can be repeated.", show_default=False, rich_help_panel=ACCESS
+        ),
+    ] = None,
+    proxy: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Proxy whose X-Forwarded-For is believed: an address or a network. Can be repeated.",
+            show_default=False,
+            rich_help_panel=ACCESS,
+        ),
+    ] = None,
+    tls_cert: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Certificate chain in PEM format, for HTTPS.", show_default=False, rich_help_panel=ACCESS
+        ),
+    ] = None,
+    tls_key: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Private key of the certificate.", show_default=False, rich_help_panel=ACCESS),
+    ] = None,
+    max_body: Annotated[
+        int, typer.Option(metavar="BYTES", min=1, help="Maximum size of a request.", rich_help_panel=LIMITS)
+    ] = 8 << 20,
+    max_k: Annotated[int, typer.Option(metavar="N", min=1, help="Maximum k of a search.", rich_help_panel=LIMITS)] = 1_000,
+    max_queries: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Maximum number of queries per request.", rich_help_panel=LIMITS)
+    ] = 100,
+    max_seconds: Annotated[
+        float, typer.Option(metavar="S", min=0.1, help="Time limit of a request.", rich_help_panel=LIMITS)
+    ] = 30.0,
+    max_wait: Annotated[
+        float,
+        typer.Option(metavar="S", min=0.1, help="Expected wait above which requests are refused.", rich_help_panel=LIMITS),
+    ] = 10.0,
+    max_connections: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Maximum number of connections.", rich_help_panel=LIMITS)
+    ] = 1_000,
+    max_client_connections: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Maximum number of connections per client.", rich_help_panel=LIMITS)
+    ] = 100,
+    max_head: Annotated[
+        float, typer.Option(metavar="S", min=0.1, help="Time for the head of a request.", rich_help_panel=LIMITS)
+    ] = 10.0,
+    max_idle: Annotated[
+        float, typer.Option(metavar="S", min=0.1, help="Time between requests of a connection.", rich_help_panel=LIMITS)
+    ] = 30.0,
+    max_send: Annotated[
+        float,
+        typer.Option(metavar="S", min=0.1, help="Time to take the next 16 KB of a response.", rich_help_panel=LIMITS),
+    ] = 20.0,
+    rate: Annotated[
+        float,
+        typer.Option(metavar="N", min=0.0, help="Requests per second and key or client; 0: no limit.", rich_help_panel=LIMITS),
+    ] = 0.0,
+    burst: Annotated[int, typer.Option(metavar="N", min=1, help="Requests at once, with --rate.", rich_help_panel=LIMITS)] = 20,
+    access_log: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Log of requests as JSON lines; - is standard output.",
+            show_default=False,
+            rich_help_panel=LOGS,
+        ),
+    ] = None,
+    log_queries: Annotated[
+        bool, typer.Option("--log-queries", help="Write the texts of queries to the access log.", rich_help_panel=LOGS)
+    ] = False,
+    audit_log: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Log of changes as JSON lines.", show_default=False, rich_help_panel=LOGS),
+    ] = None,
+    verify: Verify = False,
 ) -> None:
     """Serve collections over HTTP, with a search page at the printed address.
 
@@ -59,8 +139,38 @@ def serve(
         from trilens.http.start import ServeOptions, start
     except ImportError as error:
         raise BadInput(INSTALL) from error
-    limits = Limits(body_bytes=max_body, k=max_k, queries=max_queries, seconds=max_seconds, hyde_urls=tuple(hyde or ()))
-    options = ServeOptions(host, port, write, keys, open_to_all, tuple(cors or ()), limits, threads)
+    limits = Limits(
+        body_bytes=max_body,
+        k=max_k,
+        queries=max_queries,
+        seconds=max_seconds,
+        wait_seconds=max_wait,
+        connections=max_connections,
+        client_connections=max_client_connections,
+        head_seconds=max_head,
+        idle_seconds=max_idle,
+        send_seconds=max_send,
+        rate=rate,
+        burst=burst,
+        hyde_urls=tuple(hyde or ()),
+    )
+    options = ServeOptions(
+        host=host,
+        port=port,
+        write=write,
+        keys_file=keys,
+        open_to_all=open_to_all,
+        origins=tuple(cors or ()),
+        limits=limits,
+        threads=threads,
+        verify=verify,
+        proxies=tuple(proxy or ()),
+        tls_certificate=tls_cert,
+        tls_key=tls_key,
+        access_log=access_log,
+        log_queries=log_queries,
+        audit_log=audit_log,
+    )
     start(collection_folders(paths), options, print_address)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from trilens.cancellation import require_wanted
 from trilens.encode.encoder import Encoded
-from trilens.errors import BadInput
+from trilens.errors import BadInput, CollectionDamaged
 from trilens.explain.explanation import ExplainedPassage, Explanation
 from trilens.lenses.lens import ExplainTarget
 from trilens.lenses.parts import Part, ScoreParts
@@ -116,7 +116,10 @@ class _Explainer:
         )
 
     def _first_row(self) -> int:
-        return int(self._snapshot.rows_of(np.array([self._key]))[0].min())
+        rows = self._snapshot.rows_of(np.array([self._key]))[0]
+        if not len(rows):
+            raise CollectionDamaged(f"no segment holds document {self._doc_id!r}; run `trilens check`")
+        return int(rows.min())
 
     def _passage(self, row: int) -> ExplainedPassage:
         places = self._snapshot.places(np.array([row]))

@@ -12,14 +12,18 @@ from starlette.middleware.cors import CORSMiddleware
 
 from trilens import __version__
 from trilens.http import documents, encoding, searching, status
+from trilens.http.access_log import AccessLog
 from trilens.http.failures import POSSIBLE, add_handlers
 from trilens.http.guard import PREFIX, Guard, Measured
+from trilens.http.rate import Buckets, Rated
 from trilens.http.service import Service
 
 MEDIA_TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 
 
-def make_app(service: Service, hosts: Container[str] = (), origins: list[str] | None = None) -> FastAPI:
+def make_app(
+    service: Service, hosts: Container[str] = (), origins: list[str] | None = None, access_log: AccessLog | None = None
+) -> FastAPI:
     """The application of a service. `hosts` are the accepted Host headers (empty: any); `origins` are allowed by CORS."""
 
     @asynccontextmanager
@@ -43,8 +47,10 @@ def make_app(service: Service, hosts: Container[str] = (), origins: list[str] | 
     app.include_router(_pages())
     if origins:
         app.add_middleware(CORSMiddleware, allow_origins=origins, allow_methods=["*"], allow_headers=["*"])
+    if service.limits.rate:
+        app.add_middleware(Rated, buckets=Buckets(service.limits.rate, service.limits.burst), keys=service.keys)
     app.add_middleware(Guard, limits=service.limits, hosts=hosts)
-    app.add_middleware(Measured, metrics=service.metrics)
+    app.add_middleware(Measured, metrics=service.metrics, keys=service.keys, log=access_log)
     return app
 
 

@@ -4,7 +4,7 @@ import asyncio
 from dataclasses import asdict
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query
+from fastapi import APIRouter, Depends, Query, Request
 from starlette.convertors import Convertor, register_url_convertor
 
 from trilens.collection import Collection
@@ -65,34 +65,41 @@ async def get_document(doc_id: str, served: Named) -> Document:
 
 
 @router.put("/collections/{name}/documents", dependencies=writes)
-async def put_documents(request: messages.DocumentsRequest, served: Named, service: Served) -> messages.Changed:
+async def put_documents(request: messages.DocumentsRequest, served: Named, service: Served, http: Request) -> messages.Changed:
     """Add documents in one commit; documents with existing ids are replaced."""
     if len(request.documents) > service.limits.documents:
         count, most = len(request.documents), service.limits.documents
         raise Refused(413, f"{count:,} documents were sent; expected at most {most:,}: split the request")
     documents = [Document(body.doc_id, body.text, body.title, body.metadata) for body in request.documents]
-    return _changed(await served.put(documents))
+    recorded = service.recorded(http, served.name, "put", [document.doc_id for document in documents])
+    return _changed(await served.put(documents, recorded))
 
 
 @router.put("/collections/{name}/documents/{doc_id:any_text}", dependencies=writes)
-async def put_document(doc_id: str, request: messages.DocumentContent, served: Named) -> messages.Changed:
+async def put_document(
+    doc_id: str, request: messages.DocumentContent, served: Named, service: Served, http: Request
+) -> messages.Changed:
     """Add or replace one document."""
-    return _changed(await served.put([Document(doc_id, request.text, request.title, request.metadata)]))
+    document = Document(doc_id, request.text, request.title, request.metadata)
+    return _changed(await served.put([document], service.recorded(http, served.name, "put", [doc_id])))
 
 
 @router.delete("/collections/{name}/documents", dependencies=writes)
 async def delete_documents(
     served: Named,
+    service: Served,
+    http: Request,
     ids: Annotated[
         list[str], Query(alias="id", description="Document ids; may be repeated.", min_length=1, max_length=MOST_AT_ONCE)
     ],
 ) -> messages.Changed:
     """Delete documents; the response lists ids that do not exist."""
-    return _changed(await served.write(lambda collection: collection.delete(ids)))
+    recorded = service.recorded(http, served.name, "delete", ids)
+    return _changed(await served.write(lambda collection: collection.delete(ids), recorded))
 
 
 @router.delete("/collections/{name}/documents/{doc_id:any_text}", dependencies=writes)
-async def delete_document(doc_id: str, served: Named) -> messages.Changed:
+async def delete_document(doc_id: str, served: Named, service: Served, http: Request) -> messages.Changed:
     """Delete one document."""
 
     def change(collection: Collection) -> list[str]:
@@ -100,7 +107,7 @@ async def delete_document(doc_id: str, served: Named) -> messages.Changed:
             raise absent(missing[0], served.name)
         return []
 
-    return _changed(await served.write(change))
+    return _changed(await served.write(change, service.recorded(http, served.name, "delete", [doc_id])))
 
 
 def _documents(served: Named, ids: list[str]) -> list[Document | None]:

@@ -16,6 +16,7 @@ from trilens.errors import (
     BadOptions,
     CollectionLocked,
     CollectionReadOnly,
+    OutOfResources,
     ServiceFailed,
     Stopped,
     TrilensError,
@@ -29,6 +30,7 @@ STATUSES: dict[type[TrilensError], int] = {
     BadModel: 400,
     CollectionLocked: 409,
     CollectionReadOnly: 503,
+    OutOfResources: 503,
     ServiceFailed: 502,
     Stopped: 504,
 }
@@ -43,6 +45,7 @@ POSSIBLE: dict[int | str, dict[str, Any]] = {
         409: "Another process is writing to the collection.",
         413: "The request exceeds a limit of the service.",
         422: "The request does not match the schema.",
+        429: "The client sends requests too fast; retry later.",
         500: "Internal error.",
         502: "The language model that the request names did not answer.",
         503: "The service is overloaded or shutting down; retry later.",

@@ -8,7 +8,10 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from trilens.http.access_log import AccessLog
+from trilens.http.callers import caller_of
 from trilens.http.failures import failure
+from trilens.http.keys import ApiKeys
 from trilens.http.limits import Limits
 from trilens.http.metrics import Metrics
 
@@ -65,7 +68,8 @@ class Guard:
             try:
                 message = await asyncio.wait_for(receive(), max(0.0, deadline - monotonic()))
             except TimeoutError as error:
-                raise HTTPException(408, f"the body took longer than {self._limits.seconds:g} s to arrive") from error
+                late = f"the body took longer than {self._limits.seconds:g} s to arrive"
+                raise HTTPException(408, late, {"Connection": "close"}) from error
             received += len(message.get("body", b""))
             complete = not message.get("more_body", False)
             if received > self._limits.body_bytes:
@@ -79,25 +83,26 @@ class Guard:
 
 
 class Measured:
-    """Records request counts and latencies by route, and adds the security headers to each response."""
+    """Records requests and latencies by route, writes the access log, and adds the security headers to each response."""
 
-    def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
-        self._app, self._metrics = app, metrics
+    def __init__(self, app: ASGIApp, metrics: Metrics, keys: ApiKeys, log: AccessLog | None) -> None:
+        self._app, self._metrics, self._keys, self._log = app, metrics, keys, log
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Forward a request and observe its response."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        started, status = perf_counter(), 500
+        started, status, sent = perf_counter(), 500, 0
 
         async def observed(message: Message) -> None:
-            nonlocal status
+            nonlocal status, sent
             if message["type"] == "http.response.start":
                 status = message["status"]
                 headers = MutableHeaders(scope=message)
                 for name, value in HEADERS.items():
                     headers[name] = value
+            sent += len(message.get("body", b""))
             await send(message)
 
         try:
@@ -106,5 +111,9 @@ class Measured:
             # Whether `path_format` includes the prefix of the router depends on the version of FastAPI.
             route = getattr(scope.get("route"), "path_format", "other").removeprefix(PREFIX)
             method = scope["method"] if route != "other" else "any"
+            seconds = perf_counter() - started
             self._metrics.requests.labels(method, route, str(status)).inc()
-            self._metrics.seconds.labels(method, route).observe(perf_counter() - started)
+            self._metrics.seconds.labels(method, route).observe(seconds)
+            if self._log:
+                answer = {"status": status, "ms": round(1000 * seconds, 3), "bytes": sent}
+                self._log.write(scope, caller_of(scope, self._keys), route, answer)

@@ -195,6 +195,13 @@ class CollectionList(BaseModel):
     version: str
 
 
+class Ready(BaseModel):
+    """The response of the readiness check."""
+
+    status: Literal["ready"]
+    version: str
+
+
 class Health(BaseModel):
     """The response of the health check."""
 

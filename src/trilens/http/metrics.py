@@ -18,7 +18,7 @@ SIZES = (1, 2, 4, 8, 16, 32, 64)
 
 
 class Metrics:
-    """Requests, latencies, batch sizes and documents, in a separate registry."""
+    """Requests, latencies, batch sizes, cut connections and documents, in a separate registry."""
 
     def __init__(self) -> None:
         self._registry = registry = CollectorRegistry()
@@ -28,6 +28,9 @@ class Metrics:
         )
         self.batches = Histogram(
             "trilens_batch_queries", "Queries searched together.", ["collection"], buckets=SIZES, registry=registry
+        )
+        self.cut = Counter(
+            "trilens_connections_cut", "Connections refused, or closed before the client did.", ["reason"], registry=registry
         )
         self._documents = Gauge("trilens_documents", "Documents in a collection.", ["collection"], registry=registry)
 

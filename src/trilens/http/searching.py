@@ -3,11 +3,12 @@
 from functools import partial
 from time import perf_counter
 
-from fastapi import APIRouter, Depends, Response
+from fastapi import APIRouter, Depends, Request, Response
 
 from trilens.explain.disentangle import disentangle
 from trilens.explain.explanation import Explanation
 from trilens.http import messages
+from trilens.http.access_log import note_queries
 from trilens.http.answers import answers_json
 from trilens.http.attended import AttendedRoute
 from trilens.http.failures import Refused, absent
@@ -21,9 +22,10 @@ router = APIRouter(route_class=AttendedRoute, tags=["search"], dependencies=[Dep
 
 
 @router.post("/collections/{name}/search", response_model=messages.Answers)
-async def search(request: messages.SearchRequest, served: Named) -> Response:
+async def search(request: messages.SearchRequest, served: Named, http: Request) -> Response:
     """The top-k documents of each query, by one lens or several fused lenses."""
     started = perf_counter()
+    note_queries(http, request.queries)
     require_queries(request.queries, served.limits)
     require_allowed(request, served.limits)
     answers = await served.search(_options(request), request.queries)
@@ -32,8 +34,9 @@ async def search(request: messages.SearchRequest, served: Named) -> Response:
 
 
 @router.post("/collections/{name}/explain")
-async def explain(request: messages.ExplainRequest, served: Named, service: Served) -> messages.Explanations:
+async def explain(request: messages.ExplainRequest, served: Named, service: Served, http: Request) -> messages.Explanations:
     """Explain scores: the parts that add up to each score, with their spans in the text."""
+    note_queries(http, [request.query])
     require_queries([request.query], service.limits)
     require_allowed(request, service.limits)
     if len(request.doc_ids) > service.limits.explained:

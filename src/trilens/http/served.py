@@ -3,9 +3,8 @@
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
-from contextlib import suppress
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from threading import Lock
 from time import monotonic
@@ -14,8 +13,9 @@ from typing import TypeVar
 from trilens.collection import Collection
 from trilens.encode.models import resolve_model
 from trilens.encode.onnx import OnnxEncoder
-from trilens.errors import BadInput, TrilensError
+from trilens.errors import BadInput, ServiceFailed, TrilensError
 from trilens.http.answers import answer_json
+from trilens.http.audit_log import Recorded, unrecorded
 from trilens.http.failures import Refused
 from trilens.http.limits import Limits
 from trilens.http.metrics import Metrics
@@ -51,10 +51,14 @@ class ServedCollection:
         self.name = name
         self.collection = collection
         self.limits = limits
-        self._worker: Worker[bytes] = Worker(name, self._search, metrics.batches.labels(name).observe, limits.waiting, threads)
+        wait_seconds = min(limits.wait_seconds, limits.seconds)
+        self._worker: Worker[bytes] = Worker(
+            name, self._search, metrics.batches.labels(name).observe, limits.waiting, threads, wait_seconds
+        )
         self._write_turn = asyncio.Lock()  # asynchronous, so that waiting writers occupy no thread
         self._writing = Lock()
         self._checked = monotonic()
+        self.broken: str | None = None  # why the collection could not be searched when that was last tried
 
     @property
     def has_model(self) -> bool:
@@ -90,8 +94,22 @@ class ServedCollection:
 
     def warm_up(self) -> None:
         """Load the model and compile the kernels, so that the first request does not wait for them."""
-        with suppress(TrilensError):  # the first search reports it
+        try:
             self.collection.search(["warm up"], 1)
+        except BadInput:  # of lenses that are not searched by text
+            self.broken = None
+        except TrilensError as error:  # the first search reports it
+            self.broken = str(error)
+        else:
+            self.broken = None
+
+    def require_searchable(self) -> None:
+        """Raise an error of trilens if the collection cannot be searched."""
+        if self.broken:
+            self.warm_up()
+        if self.broken:
+            raise ServiceFailed(self.broken)
+        self.current()
 
     async def search(self, options: SearchOptions, queries: Sequence[str]) -> list[bytes]:
         """The serialised answer to each query."""
@@ -102,8 +120,8 @@ class ServedCollection:
         """Run other work on a search thread. Long work is split into several calls with a common deadline."""
         return await _within(self._worker.call(work, deadline), deadline)
 
-    async def write(self, change: Callable[[Collection], list[str]]) -> Written:
-        """Apply a change and commit it. `change` returns the ids that do not exist."""
+    async def write(self, change: Callable[[Collection], list[str]], recorded: Recorded = unrecorded) -> Written:
+        """Apply a change and commit it. `change` returns the ids that do not exist; `recorded` is the audit."""
         try:
             async with asyncio.timeout(self.limits.seconds):
                 await self._write_turn.acquire()
@@ -111,18 +129,18 @@ class ServedCollection:
             busy = "other requests are writing to the collection; retry later"
             raise Refused(503, busy, {"Retry-After": "5"}) from error
         try:
-            return await asyncio.to_thread(self._write, change)
+            return await asyncio.to_thread(self._write, change, recorded)
         finally:
             self._write_turn.release()
 
-    async def put(self, documents: Iterable[Document]) -> Written:
+    async def put(self, documents: Iterable[Document], recorded: Recorded = unrecorded) -> Written:
         """Add or replace documents."""
 
         def change(collection: Collection) -> list[str]:
             collection.upsert(documents)
             return []
 
-        return await self.write(change)
+        return await self.write(change, recorded)
 
     def close(self) -> None:
         """Finish the queued requests and close the collection."""
@@ -136,8 +154,8 @@ class ServedCollection:
         commit = collection.snapshot.commit
         return [answer_json(query, commit, hits) for query, hits in zip(queries, answers, strict=True)]
 
-    def _write(self, change: Callable[[Collection], list[str]]) -> Written:
-        with self._writing:
+    def _write(self, change: Callable[[Collection], list[str]], recorded: Recorded) -> Written:
+        with self._writing, recorded(self.collection.snapshot.commit) as report:
             try:
                 missing = change(self.collection)
                 changes = self.collection.commit()
@@ -145,6 +163,7 @@ class ServedCollection:
                 self.collection.rollback()
                 raise
             snapshot = self.collection.snapshot
+            report({"commit": snapshot.commit, **asdict(changes), "missing": len(missing)})
             return Written(changes, missing, snapshot.documents_count, snapshot.commit)
 
     def deadline(self) -> float:

@@ -1,11 +1,17 @@
 """The state that all routes share, and the dependencies that check permissions and resolve collections."""
 
+import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Annotated
+from functools import partial
+from typing import Annotated, Literal
 
 from fastapi import Depends, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
+from trilens.errors import TrilensError
+from trilens.http.audit_log import AuditLog, Recorded, unrecorded
+from trilens.http.callers import caller_of
 from trilens.http.failures import Refused
 from trilens.http.keys import ApiKeys, Permission
 from trilens.http.limits import Limits
@@ -16,15 +22,51 @@ CHALLENGE = {"WWW-Authenticate": "Bearer"}
 bearer = HTTPBearer(auto_error=False, description="An API key, if the service was started with keys.")
 
 
-@dataclass(frozen=True)
+@dataclass
 class Service:
-    """The served collections by name, with the limits, keys and metrics of the service."""
+    """The served collections by name, with the limits, keys, metrics and audit log of the service."""
 
     collections: dict[str, ServedCollection]
     limits: Limits = field(default_factory=Limits)
     keys: ApiKeys = field(default_factory=ApiKeys)
     metrics: Metrics = field(default_factory=Metrics)
     writable: bool = False
+    audit: AuditLog | None = None
+    phase: Literal["warming up", "running", "shutting down"] = "warming up"
+
+    def warm_up(self) -> None:
+        """Prepare all collections for the first search."""
+        for served in self.collections.values():
+            served.warm_up()
+            if served.broken:
+                sys.stderr.write(f"collection {served.name} cannot be searched: {served.broken}\n")
+        if self.phase == "warming up":
+            self.phase = "running"
+
+    def end(self) -> None:
+        """Report from now on that the service is shutting down."""
+        self.phase = "shutting down"
+
+    def require_ready(self) -> None:
+        """Refuse unless all collections can be searched."""
+        if self.phase != "running":
+            raise Refused(503, f"the service is {self.phase}", {"Retry-After": "2"})
+        for served in self.collections.values():
+            try:
+                served.require_searchable()
+            except TrilensError as error:
+                sys.stderr.write(f"collection {served.name} cannot be searched: {error}\n")
+                unknown = "a collection cannot be searched; see the log of the service"  # needs no key, so it names no files
+                raise Refused(503, unknown, {"Retry-After": "10"}) from error
+
+    def recorded(self, request: Request, collection: str, operation: str, ids: Sequence[str]) -> Recorded:
+        """The audit of a write that a request asks for."""
+        if self.audit is None:
+            return unrecorded
+        caller = caller_of(request.scope, self.keys)
+        who = {"client": caller.address, "key": caller.key}
+        what = {"collection": collection, "operation": operation, "documents": len(ids), "ids": list(ids)}
+        return partial(self.audit.recorded, who | what)
 
     def require(self, permission: Permission, key: str | None) -> None:
         """Refuse a request whose key lacks the permission."""

@@ -1,4 +1,4 @@
-"""Routes that describe the service: collections, health, metrics."""
+"""Routes that describe the service: collections, health, readiness, metrics."""
 
 import asyncio
 
@@ -44,8 +44,15 @@ async def get_collection(served: Named) -> messages.CollectionFacts:
 
 @router.get("/health")
 async def health() -> messages.Health:
-    """Health check; needs no key."""
+    """Health check: the service answers; needs no key."""
     return messages.Health(status="ok", version=__version__)
+
+
+@router.get("/ready")
+async def ready(service: Served) -> messages.Ready:
+    """Readiness check: 503 while the service starts or ends, or if a collection cannot be searched; needs no key."""
+    await asyncio.to_thread(service.require_ready)
+    return messages.Ready(status="ready", version=__version__)
 
 
 @router.get("/metrics", dependencies=reads, response_class=PlainTextResponse)

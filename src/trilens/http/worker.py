@@ -8,6 +8,7 @@ A request is unwanted when it is past its deadline or its future was cancelled. 
 stops at its next check (`trilens.cancellation`); a batch stops if all of its requests are unwanted.
 """
 
+import math
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
@@ -19,6 +20,7 @@ from typing import Any, Generic, TypeVar
 from trilens.cancellation import stop_when
 from trilens.errors import Stopped, TrilensError
 from trilens.http.failures import Refused
+from trilens.http.pace import Pace
 
 MOST_AT_ONCE = 16  # queries of a batch: larger ones gain no throughput and add latency
 SHARE = 8  # queries of one request in a batch
@@ -69,7 +71,8 @@ class _Job:
 class Worker(Generic[Answer]):
     """The queue and threads of one collection.
 
-    `search(options, queries)` returns one answer per query; `report` is called with the size of each batch.
+    `search(options, queries)` returns one answer per query; `report` is called with the size of each batch. Requests are
+    refused while `waiting` queries are queued, or if they would wait longer than `wait_seconds`.
     """
 
     def __init__(
@@ -79,8 +82,10 @@ class Worker(Generic[Answer]):
         report: Callable[[int], None],
         waiting: int,
         threads: int = 1,
+        wait_seconds: float = math.inf,
     ) -> None:
         self._search, self._report, self._most_waiting = search, report, waiting
+        self._pace = Pace(wait_seconds, threads)
         self._queue: deque[_Job] = deque()
         self._waiting = 0  # queries and calls in the queue
         self._changed = Condition()
@@ -111,6 +116,7 @@ class Worker(Generic[Answer]):
                 raise Refused(503, "the service is shutting down; retry later", {"Retry-After": "5"})
             if self._waiting >= self._most_waiting:
                 raise Refused(503, f"{self._waiting:,} queries are queued; retry later", {"Retry-After": "2"})
+            self._pace.require_short(self._waiting)
             self._waiting += max(1, len(job.queries))
             self._queue.append(job)
             self._changed.notify()
@@ -124,10 +130,13 @@ class Worker(Generic[Answer]):
                         return
                     self._changed.wait()
                 first, shares = self._take()
+            started, taken = monotonic(), sum(len(queries) for _, queries in shares) or 1
             if first and first.work:
                 _finish(first, first.work)
             elif shares:
                 self._answer(shares)
+            if first:
+                self._pace.measured(taken, monotonic() - started)
             del first, shares  # a waiting thread must not keep answers and snapshots alive
 
     def _take(self) -> "tuple[_Job | None, list[tuple[_Job, list[str]]]]":

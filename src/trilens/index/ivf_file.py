@@ -20,9 +20,7 @@ def open_ivf(path: Path, dim: int, rows: int) -> Any:
 
     try:
         if not _is_whole(map_file(path), dim, rows):
-            raise CollectionDamaged(
-                f"{path} is truncated or not the faiss index of {rows} vectors of {dim} dimensions; {ADVICE}"
-            )
+            raise CollectionDamaged(f"{path} is not the whole faiss index of {rows} vectors of {dim} dimensions; {ADVICE}")
         return faiss.read_index(str(path), faiss.IO_FLAG_MMAP_IFC)
     except OSError as error:
         raise shortage(path, error) or CollectionDamaged(f"{path} cannot be read ({error.strerror}); {ADVICE}") from error

@@ -21,7 +21,7 @@ from trilens.index.topk import Heaps
 from trilens.kernels import bags
 from trilens.kernels import sparse as kernels
 from trilens.kernels import sparse_lists as lists
-from trilens.kernels.array_types import Float32s, Float64s, Int32s, Int64s, Mask, UInt8s, UInt64s
+from trilens.kernels.array_types import AnyArray, Float32s, Float64s, Int32s, Int64s, Mask, UInt8s, UInt64s
 from trilens.kernels.columns import BLOCK, BLOCK_BYTES, LEVELS
 from trilens.kernels.row_filter import RowFilter
 from trilens.kernels.sparse import CodedRows
@@ -145,8 +145,10 @@ class WeightedPart:
         """See `SparsePart`."""
         span = slice(self.arrays.indptr[row], self.arrays.indptr[row + 1])
         weights = self.arrays.scales[row] * self.arrays.codes[span].astype(np.float32)
+        terms = self._known(self.arrays.terms[span].astype(np.int32))
+        _require(bool((terms[:-1] < terms[1:]).all()), self.folder, "a row with repeated or unordered terms")
         _require(bool(np.isfinite(weights).all()), self.folder, "a weight that is NaN or infinite")
-        return self._known(self.arrays.terms[span].astype(np.int32)), weights
+        return terms, weights
 
     def terms_of(self, rows: Mask) -> Int32s:
         """See `SparsePart`."""
@@ -314,7 +316,7 @@ class BagPart:
     def open(folder: Path, weighing: TermWeighting = PLAIN) -> "BagPart":
         """Memory-map a segment."""
         stored = StoredArrays(folder)
-        lengths = stored.integers("lengths", 0, MOST_DIM)
+        lengths: AnyArray = stored.integers("lengths", 0, MOST_DIM)
         dim, listed, columns, frequencies = _open_terms(stored, len(lengths), int(lengths.sum(dtype=np.int64)))
         gaps = stored.open("gaps", np.uint8, (None,))
         return BagPart(

@@ -63,10 +63,7 @@ class QueryBounds(NamedTuple):
 
 
 class WindowBuffers(NamedTuple):
-    """Buffers that `search_window` reuses; `sums` (WINDOW,) is zero between calls.
-
-    `touched` has room for all postings of the query in a window, as damaged ones without an impact are listed repeatedly.
-    """
+    """Buffers that `search_window` reuses; `sums` (WINDOW,) is zero between calls. Damaged postings are listed repeatedly."""
 
     terms: Int64s
     caps: Float32s
@@ -276,9 +273,8 @@ def search_window(
         offset = touched[c]
         possible = sums[offset]
         sums[offset] = 0
-        if window_row + offset >= len(norms):  # a damaged posting in the last window
-            continue
-        if possible * slack <= heap_scores[0] or (filtered and not allowed[window_row + offset]):
+        inside = window_row + offset < len(norms)  # not so for a damaged posting in the last window
+        if not inside or possible * slack <= heap_scores[0] or (filtered and not allowed[window_row + offset]):
             continue
         total = 0.0
         norm = np.float64(norms[window_row + offset])

@@ -1,6 +1,11 @@
 """Compilation of kernels with numba, typed so that type checkers see the plain function."""
 
+import os
+import stat
+import tempfile
 from collections.abc import Callable
+from functools import cache
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
@@ -10,15 +15,44 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 def kernel(function: Function) -> Function:
     """Compile on first call, cache the machine code on disk, and release the GIL while running."""
-    return cast(Function, numba.njit(cache=True, nogil=True, error_model="numpy")(function))
+    return _compiled(function)
 
 
 def inline_kernel(function: Function) -> Function:
     """A kernel that is inlined into the kernels that call it."""
-    return cast(Function, numba.njit(cache=True, nogil=True, error_model="numpy", inline="always")(function))
+    return _compiled(function, inline="always")
 
 
 def fast_kernel(function: Function) -> Function:
     """A kernel whose float sums may be reassociated, so that the compiler can vectorise them."""
-    rules = {"reassoc", "contract", "nsz"}
-    return cast(Function, numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=rules)(function))
+    return _compiled(function, fastmath={"reassoc", "contract", "nsz"})
+
+
+def _compiled(function: Function, **options: Any) -> Function:
+    options |= {"nogil": True, "error_model": "numpy"}
+    try:
+        return cast(Function, numba.njit(cache=True, **options)(function))
+    except RuntimeError:  # numba may write neither beside the source nor in the user's home
+        folder = private_folder()
+        if folder is None or str(folder) == numba.config.CACHE_DIR:
+            return cast(Function, numba.njit(**options)(function))
+        numba.config.CACHE_DIR = str(folder)
+        return _compiled(function, **options)
+
+
+@cache
+def private_folder() -> Path | None:
+    """A folder for temporary files that only this user can change; None if there is none.
+
+    numba runs what it finds in its cache, so nobody else must be able to put a file or a folder there.
+    """
+    try:
+        above = Path(tempfile.gettempdir())
+        path = above / f"trilens-numba-{os.getuid()}"
+        path.mkdir(mode=0o700, exist_ok=True)
+        found, around = path.lstat(), above.stat()
+    except (AttributeError, OSError):  # no user ids on Windows, where homes are writable
+        return None
+    replaceable = around.st_mode & 0o022 and not around.st_mode & stat.S_ISVTX
+    ours = stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o077
+    return path if ours and not replaceable else None

@@ -173,7 +173,7 @@ def gather(
 @inline_kernel
 def bin_of(value: np.float32) -> int:
     """The whole part of a value from 0 to BINS - 1; 0 for values outside, which damaged arrays cause."""
-    return np.int64(value) if value >= 0 and value < BINS else np.int64(0)
+    return int(value) if value >= 0 and value < BINS else 0
 
 
 @kernel

@@ -142,10 +142,11 @@ def copy_rows(
 def score_row(row: int, query: Float32s, indptr: Int64s, terms: Int32s, codes: AnyArray, scales: Float32s) -> float:
     """The inner product of a dense query with one row, summed in the order of the terms."""
     total = 0.0
-    scale, last = scales[row], np.uint32(len(query) - 1)
+    scale, size = scales[row], len(query)
     for position in range(indptr[row], indptr[row + 1]):
-        term = min(np.uint32(terms[position]), last)  # a term out of range is damage
-        total += np.float64(query[term]) * np.float64(np.float32(scale * np.float32(codes[position])))
+        term = np.uint32(terms[position])
+        if term < size:  # a term out of range is damage
+            total += np.float64(query[term]) * np.float64(np.float32(scale * np.float32(codes[position])))
     return float(np.float32(total))
 
 

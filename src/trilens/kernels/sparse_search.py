@@ -16,7 +16,6 @@ from trilens.kernels.prefetch import prefetch
 from trilens.kernels.row_filter import RowFilter
 from trilens.kernels.sparse import fetch_row, score_row
 from trilens.kernels.sparse_bounds import MOST_TERMS, ROOM, SparseArrays, add_bounds, find_terms, heaviest, work_of
-from trilens.kernels.sparse_lists import WINDOW
 from trilens.kernels.topk import offer
 
 GROUP = 32  # rows that share one highest bound
@@ -33,10 +32,7 @@ class SearchBudget(NamedTuple):
 
 
 class BoundBuffers(NamedTuple):
-    """Buffers that all queries of a batch share: the bound of each row, and a list of rows.
-
-    The memory of `sums` extends to a whole number of windows, as damaged lists may name any row of a window.
-    """
+    """Buffers that all queries of a batch share: the bound of each row, and a list of rows."""
 
     sums: UInt16s
     rows: Int32s
@@ -227,8 +223,7 @@ def search(
     """
     count = len(segment.indptr) - 1
     row_filter, size = RowFilter(allowed, filtered), (count + BLOCK - 1) // BLOCK * BLOCK
-    whole_windows = np.empty((count + WINDOW - 1) // WINDOW * WINDOW, np.uint16)
-    buffers = BoundBuffers(whole_windows[:size], np.empty(size + 1, np.int32))
+    buffers = BoundBuffers(np.empty(size, np.uint16), np.empty(size + 1, np.int32))
     if filtered:
         count = allowed.sum()
     for q in range(len(query_ptr) - 1):

@@ -19,7 +19,7 @@ from pydantic import Field
 from trilens.encode.encoder import Encoded, Encoder
 from trilens.encode.model import HeadEncoder, TokenReader
 from trilens.encode.reading import ReadTokens
-from trilens.errors import BadInput
+from trilens.errors import BadInput, CollectionDamaged
 from trilens.index.codebook import Codebook, Page, centroid_count, train_page
 from trilens.index.multi_params import MultiParams
 from trilens.index.multi_part import MultiPart
@@ -211,6 +211,10 @@ def align(
     vectors = searcher.decode(row)
     if not len(vectors) or not len(query):
         return None
+    if len(texts[1]) != len(vectors):
+        raise CollectionDamaged(
+            f"a passage has {len(texts[1])} tokens, its row in the index {len(vectors)}; run `trilens check`"
+        )
     similarities = query @ vectors.T
     retrieved = np.ones(similarities.shape, np.bool_)
     floors = np.full(len(similarities), -np.inf, np.float32)

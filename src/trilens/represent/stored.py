@@ -28,8 +28,10 @@ class StoredArrays:
         fits = len(array.shape) == len(shape) and all(
             wanted in (None, length) for length, wanted in zip(array.shape, shape, strict=True)
         )
-        self.require(fits, name, f"shape {array.shape}", f"{shape}".replace("None", "any"))
-        self.require(array.dtype in allowed, name, str(array.dtype), " or ".join(str(np.dtype(known)) for known in allowed))
+        if not fits:
+            raise self._fault(name, f"shape {array.shape}", f"{shape}".replace("None", "any"))
+        if array.dtype not in allowed:
+            raise self._fault(name, str(array.dtype), " or ".join(str(np.dtype(known)) for known in allowed))
         return array
 
     def number(self, name: str, dtypes: DTypeLike | tuple[DTypeLike, ...], least: float, most: float) -> Any:
@@ -67,6 +69,9 @@ class StoredArrays:
     def require(self, fits: bool, name: str, given: str, expected: str) -> None:
         """Raise if an array is not as expected."""
         if not fits:
-            raise CollectionDamaged(
-                f"{self.folder / name}.npy has {given}; expected {expected}: run `trilens check` and restore it or index again"
-            )
+            raise self._fault(name, given, expected)
+
+    def _fault(self, name: str, given: str, expected: str) -> CollectionDamaged:
+        return CollectionDamaged(
+            f"{self.folder / name}.npy has {given}; expected {expected}: run `trilens check` and restore it or index again"
+        )

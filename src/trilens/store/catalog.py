@@ -5,7 +5,9 @@ of a deleted or replaced document stays in `deleted`, and the key of a document 
 `changed`, until a merge rewrites the segment.
 """
 
+import errno
 import json
+import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
@@ -18,7 +20,7 @@ import numpy as np
 from trilens.cancellation import require_wanted
 from trilens.errors import BadInput, CollectionDamaged, CollectionError, CollectionReadOnly
 from trilens.kernels.array_types import Int64s
-from trilens.store.catalog_file import FileState, connect, file_state
+from trilens.store.catalog_file import FileState, can_write, connect, file_state
 from trilens.store.config import CollectionConfig
 from trilens.store.documents import text_hash
 from trilens.store.failures import clear_errors
@@ -97,6 +99,9 @@ class Catalog:
 
     def begin_write(self) -> None:
         """Start a write transaction, invisible to others until `commit`."""
+        if self._state and can_write(self._root / FILE_NAME):
+            with clear_errors(self._root):  # it is immutable because there was no space for the files of a connection
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         self._run("PRAGMA synchronous = FULL")
         self._run("BEGIN IMMEDIATE")
 

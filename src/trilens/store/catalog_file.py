@@ -68,11 +68,11 @@ def connect(root: Path) -> tuple[sqlite3.Connection, FileState | None]:
     """
     path = root / FILE_NAME
     with clear_errors(root):
-        mode = "mode=rw" if _can_write(path) else "mode=ro" if _has_wal(path) else IMMUTABLE
+        mode = "mode=rw" if can_write(path) else "mode=ro" if _has_wal(path) else IMMUTABLE
         try:
             return _connected(path, mode)
         except sqlite3.Error as error:
-            if error.sqlite_errorname not in NO_ROOM or mode == IMMUTABLE or _has_wal(path) or not path.exists():
+            if error.sqlite_errorname not in NO_ROOM or mode == IMMUTABLE or _wal_has_commits(path) or not path.exists():
                 raise
             return _connected(path, IMMUTABLE)
 
@@ -149,6 +149,12 @@ def _has_wal(path: Path) -> bool:
     return path.with_name(f"{path.name}-wal").exists()
 
 
-def _can_write(path: Path) -> bool:
+def _wal_has_commits(path: Path) -> bool:
+    """Whether commits may be in the log only. A connection that finds no space leaves an empty log behind."""
+    wal = path.with_name(f"{path.name}-wal")
+    return wal.exists() and wal.stat().st_size > 0
+
+
+def can_write(path: Path) -> bool:
     """Checks permissions without opening the file: closing it would drop the POSIX locks of this process's connections."""
     return os.access(path, os.W_OK) and (_has_wal(path) or os.access(path.parent, os.W_OK))

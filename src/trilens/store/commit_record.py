@@ -129,12 +129,12 @@ def seal(adapter: TypeAdapter[Sealed], value: Sealed) -> bytes:
     return b"".join((_head(FORMAT_VERSION, content), content, TAIL))
 
 
-def unseal(adapter: TypeAdapter[Sealed], sealed: bytes, where: str) -> Sealed:
-    """Parse what `seal` has written; `where` names the file in errors."""
+def unseal(adapter: TypeAdapter[Sealed], sealed: bytes, where: str, advice: str = REPAIR) -> Sealed:
+    """Parse what `seal` has written; `where` names the file in errors, and `advice` says what to do if it is damaged."""
     head, _, content = sealed.removesuffix(TAIL).partition(SEPARATOR)
     version = head.removeprefix(START).partition(b",")[0]
     if not (version.isdigit() and sealed.endswith(TAIL) and sealed.startswith(_head(int(version[:9]), content))):
-        raise CollectionDamaged(f"{where} has changed: it does not fit its checksum; {REPAIR}")
+        raise CollectionDamaged(f"{where} has changed: it does not fit its checksum; {advice}")
     if int(version) != FORMAT_VERSION:
         raise UnknownFormat(
             f"{where} has format version {int(version)}; this trilens reads version {FORMAT_VERSION}: "
@@ -143,7 +143,7 @@ def unseal(adapter: TypeAdapter[Sealed], sealed: bytes, where: str) -> Sealed:
     try:
         return adapter.validate_json(content)
     except ValidationError as error:
-        raise CollectionDamaged(f"{where} is not the record of a commit; {REPAIR}") from error
+        raise CollectionDamaged(f"{where} is not the record of a commit; {advice}") from error
 
 
 START, SEPARATOR, TAIL = b'{"format":', b',"content":', b"}\n"

@@ -7,7 +7,9 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from trilens.encode.folder import Head, TermWeighting
+from trilens.encode.folder import CONFIG_FILE, Head, ModelFolder, TermWeighting
+from trilens.encode.model import HeadsEncoder
+from trilens.encode.models import bundled_models, resolve_model
 from trilens.errors import BadInput, UnknownFormat, first_error, nested_error
 from trilens.lenses.registry import lens_type, lens_types, list_of_names, needed_heads, stored_names
 
@@ -105,6 +107,28 @@ class CollectionConfig(BaseModel):
             return CollectionConfig(**options)
         except ValidationError as error:
             raise BadInput(first_error(error)) from error
+
+    def with_model(self, encoder: HeadsEncoder | None) -> "CollectionConfig":
+        """The configuration tied to its model, which must have the heads that the lenses need."""
+        folder = None if encoder else ModelFolder.open(resolve_model(self.model))
+        heads: list[str] = list(encoder.heads if encoder else folder.config.heads if folder else ())
+        model = encoder.fingerprint if encoder else self.model
+        if missing := [head for head in self.heads if head not in heads]:
+            raise BadInput(
+                f"model {model} has the heads {', '.join(heads)}; the lenses {', '.join(self.lenses)} need "
+                f"{', '.join(missing)} as well: choose another model, or leave a lens out"
+            )
+        weighting = folder.config.term_weighting if folder else getattr(encoder, "term_weighting", TermWeighting())
+        if self.term_weighting not in (TermWeighting(), weighting):
+            raise BadInput(
+                f"weighing is {self.term_weighting.model_dump(by_alias=True, exclude_defaults=True)}; expected none: "
+                f"a collection uses the term weighting of its model ({CONFIG_FILE} of {self.model})"
+            )
+        name = self.model if self.model in bundled_models() else str(folder.path.resolve()) if folder else ""
+        fingerprint = encoder.fingerprint if encoder else folder.fingerprint if folder else ""
+        return self.model_copy(
+            update={"model": "" if encoder else name, "model_fingerprint": fingerprint, "term_weighting": weighting}
+        )
 
     def require_same(self, path: Path, options: Mapping[str, Any]) -> None:
         """Refuse options other than those that the collection at this path was created with."""

@@ -10,7 +10,7 @@ from trilens.store.commit_record import CommitRecord, write_catalog
 from trilens.store.failures import clear_errors
 from trilens.store.folders import FOLDER, force
 from trilens.store.last_commit import COMMIT_FILE, write_last_commit
-from trilens.store.lock import LOCK_NAME, locked
+from trilens.store.lock import LOCK_NAME, lock
 from trilens.store.schema import FILE_NAME
 
 CREATING = "creating"  # the folders beside this file are left-overs of an interrupted restoration
@@ -26,7 +26,7 @@ def create_collection(root: Path, record: CommitRecord, fill: Callable[[], objec
         _require_free(root)
         (root / FOLDER).mkdir(parents=True, exist_ok=True)
         force(root.parent)
-        with locked(root):
+        with lock(root):
             _require_free(root)
             (root / CREATING).touch()
             fill()

@@ -5,7 +5,7 @@ import json
 import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from trilens.cancellation import STOPPED
@@ -20,6 +20,8 @@ from trilens.errors import (
     shortage,
 )
 from trilens.store.schema import FILE_NAME
+
+SQLITE_FILES = 4  # that a connection opens: the database, its log and index, or its journal
 
 
 @contextmanager
@@ -38,7 +40,9 @@ def _shortage(root: Path, error: Exception) -> OutOfResources | None:
         return shortage(root, MemoryError())
     if name == "SQLITE_CANTOPEN":
         try:
-            os.close(os.open(os.devnull, os.O_RDONLY))
+            with ExitStack() as opened:
+                for _ in range(SQLITE_FILES):
+                    opened.enter_context(Path(os.devnull).open("rb"))
         except OSError as refused:
             return shortage(root, refused)
     return shortage(root, error) if isinstance(error, OSError | MemoryError) else None

@@ -110,6 +110,14 @@ def require_whole(root: Path, record: FolderRecord, inside: str = "") -> Path:
     return folder / inside
 
 
+def require_unchanged(root: Path, record: FolderRecord) -> None:
+    """Raise if a file of a folder is not the one that was written."""
+    folder = require_whole(root, record)
+    for file in record.files:
+        if checksum(folder / file.path) != file.checksum:
+            raise CollectionDamaged(f"{folder / file.path} has changed: its checksum is not the one in the catalog; {REPAIR}")
+
+
 def record_file(folder: Path, path: Path) -> FileRecord:
     """Sync a file to disk and return its record."""
     force(path)

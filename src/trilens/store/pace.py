@@ -2,8 +2,8 @@
 
 from time import monotonic
 
-SECONDS = 10.0  # between commits; a single document can take longer
-FIRST_PASSAGES = 256  # enough tokens to train a codebook on
+SECONDS = 15.0  # between commits; a single document can take longer
+FIRST_PASSAGES = 64
 MOST_PASSAGES = 4096
 GROWTH = 4  # limits what one fast commit, for instance of empty texts, can do
 

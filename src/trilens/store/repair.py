@@ -18,7 +18,7 @@ from trilens.store.failures import clear_errors
 from trilens.store.folders import FOLDER
 from trilens.store.last_commit import COMMIT_FILE
 from trilens.store.lens_set import LensSet
-from trilens.store.lock import locked
+from trilens.store.lock import lock
 from trilens.store.salvage import Salvage, is_segment, salvage_catalog, salvage_documents, salvage_folders
 from trilens.store.schema import FILE_NAME, FolderRecord, SegmentRecord
 from trilens.store.segment import DOCUMENTS
@@ -42,7 +42,7 @@ def repair_collection(root: Path, make_lenses: MakeLenses, report: DocumentsDone
     """Repair a collection as far as its files permit. Without damage nothing is changed."""
     if not any((root / name).exists() for name in (FILE_NAME, COMMIT_FILE)):
         raise CollectionMissing(f"there is no collection at {root}; expected the folder of a damaged collection")
-    with clear_errors(root), locked(root):
+    with clear_errors(root), lock(root):
         with suppress(CollectionError):  # the catalog cannot even be opened
             if (root / FILE_NAME).exists() and not (found := check_collection(root)).problems:
                 return RepairReport(documents=found.documents)

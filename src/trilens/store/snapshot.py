@@ -113,7 +113,10 @@ class Snapshot:
         """The k best rows of each query by one lens."""
         require_wanted()
         allowed = self.mask(filter) if filter else None
-        return self.searcher(lens).search(queries, k, allowed, exact, params)
+        top = self.searcher(lens).search(queries, k, allowed, exact, params)
+        if not (top.scores < np.inf).all():  # NaN or infinite
+            raise CollectionDamaged(f"lens {lens} has scores that are not finite; run `trilens check`")
+        return top
 
     def mask(self, filter: Mapping[str, Any]) -> Mask:
         """Mask of the live rows whose documents pass a filter."""

@@ -23,7 +23,7 @@ from trilens.store.documents import DocumentsPart
 from trilens.store.failures import clear_errors
 from trilens.store.folders import FOLDER, Record, record_file, require_whole, write_manifest
 from trilens.store.lens_set import LensSet
-from trilens.store.lock import locked
+from trilens.store.lock import lock
 from trilens.store.old_catalog import OldCatalog
 from trilens.store.schema import FILE_NAME, FORMAT_VERSION, FolderRecord, SegmentRecord
 from trilens.store.segment import DOCUMENTS
@@ -61,7 +61,7 @@ def upgrade_collection(root: Path, make_lenses: MakeLenses, report: DocumentsDon
             count = catalog.count()
             catalog.close()
             return UpgradeReport(version, count, encoded=False)
-        with locked(root), staging(root) as staged, OldCatalog.opened(root) as old:
+        with lock(root), staging(root) as staged, OldCatalog.opened(root) as old:
             documents, encoded = old.count(), version < WITH_TEXTS_IN_CATALOG
             record = _encode(old, staged, make_lenses, report) if encoded else _take_over(root, old, staged)
             take_place(root, staged, record)

@@ -8,6 +8,7 @@ from typing import Any
 from trilens.errors import BadInput
 
 MAX_ID_BYTES = 1024
+MAX_METADATA_LEVELS = 32  # objects and lists inside each other; serialisers and parsers stop at some hundreds
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,11 @@ class Document:
         if not isinstance(self.metadata, Mapping):
             kind = type(self.metadata).__name__
             raise BadInput(f"metadata of document {self.doc_id!r} is {kind}; expected an object with string keys")
+        if _is_deeper(self.metadata, MAX_METADATA_LEVELS):
+            raise BadInput(
+                f"metadata of document {self.doc_id!r} is nested more than {MAX_METADATA_LEVELS} levels deep; expected a "
+                "flatter object"
+            )
         self.metadata_json()
 
     def metadata_json(self) -> str:
@@ -42,6 +48,15 @@ class Document:
             raise BadInput(f"metadata of document {self.doc_id!r} cannot be written as JSON: {error}") from error
         require_utf8(f"metadata of document {self.doc_id!r}", text)
         return text
+
+
+def _is_deeper(value: Any, levels: int) -> bool:
+    """Whether objects and lists are nested in more levels than these."""
+    if isinstance(value, Mapping):
+        value = value.values()
+    elif not isinstance(value, list | tuple):
+        return False
+    return levels == 0 or any(_is_deeper(item, levels - 1) for item in value)
 
 
 def require_utf8(name: str, text: str) -> None:

@@ -193,8 +193,9 @@ def test_a_damaged_record_stops_neither_backups_nor_the_folders_that_it_needs(co
     assert len(report.problems) == 1
     assert record.name in report.problems[0]
     assert files(folder / "b").keys() > before.keys()
-    assert len(restored(folder / "b", folder / "r")) == 12
-    refused(CollectionDamaged, lambda: Collection.backups(folder / "b"))
+    assert len(restored(folder / "b", folder / "r", commit=4)) == 12
+    for act in (lambda: Collection.backups(folder / "b"), lambda: Collection.restore(folder / "b", folder / "last")):
+        assert refused(CollectionDamaged, act).endswith("use another backup; readable: the commits 4")
 
 
 def test_a_target_of_another_collection_is_refused(collection: Collection, folder: Path) -> None:

@@ -9,14 +9,11 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 from trilens.errors import BadInput, CollectionDamaged, CollectionError, CollectionMissing, OutOfResources
-from trilens.store.backup.folder_place import UNFINISHED
-from trilens.store.backup.place import BLOCK_BYTES, LOCK_NAME, CheckedSource, Place, Source, read_small
+from trilens.store.backup.place import BLOCK_BYTES, COMMITS, LOCK_NAME, UNFINISHED, CheckedSource, Place, Source, read_small
 from trilens.store.check import BytesDone
 from trilens.store.commit_record import CommitRecord, seal, unseal
 from trilens.store.folders import FOLDER, MANIFEST, is_ours, parse_manifest
 from trilens.store.schema import FileRecord, FolderRecord
-
-COMMITS = "commits"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +55,7 @@ class Contents:
         for name in sorted(contents.sizes):
             if name.startswith(f"{COMMITS}/") and name.endswith(".json"):
                 try:
-                    backup = unseal(BACKUP, read_small(place, name), f"{name} in {place.name}")
+                    backup = unseal(BACKUP, read_small(place, name), f"{name} in {place.name}", "use another backup")
                     contents.backups.append(_require_name(backup, name, place))
                 except OutOfResources:  # says nothing about the backup
                     raise
@@ -69,16 +66,21 @@ class Contents:
 
     def find(self, commit: int | None) -> Backup:
         """The backup of a commit, or the last one that was made."""
-        if self.problems and (commit is not None or not self.backups):
-            raise CollectionDamaged(self.problems[0])
+        for backup in self.backups:
+            if backup.commit == commit:
+                return backup
+        self.require_readable()
         if not self.backups:
             raise CollectionMissing(f"{self.place.name} holds no backup; make one with `trilens backup COLLECTION TARGET`")
-        for backup in reversed(self.backups):
-            if commit is None or backup.commit == commit:
-                return backup
-        raise BadInput(
-            f"{self.place.name} has no backup of commit {commit}; it has {_listed([backup.commit for backup in self.backups])}"
-        )
+        if commit is None:
+            return self.backups[-1]
+        raise BadInput(f"{self.place.name} has no backup of commit {commit}; it has {_listed(self.backups)}")
+
+    def require_readable(self) -> None:
+        """Raise if there is a backup whose record cannot be read."""
+        if self.problems:
+            others = f"; readable: {_listed(self.backups)}" if self.backups else ""
+            raise CollectionDamaged(f"{self.problems[0]}{others}")
 
     def require_free_for(self, record: CommitRecord) -> None:
         """Refuse a place of another collection, of another history of this one, or with other files."""
@@ -102,43 +104,40 @@ class Contents:
             )
         return with_manifest(replace(parse_manifest(path, content), checksum=expected), len(content))
 
-    def fault(self, folder: FolderRecord, report: BytesDone | None) -> str | None:
-        """What is wrong with a folder in the place; with `report` its files are read, otherwise only sizes are compared."""
+    def fault(self, folder: FolderRecord) -> str | None:
+        """What is wrong with a folder in the place, as far as the presence and size of its files show it."""
         for file in folder.files:
             name = file_name(folder, file)
             if self.sizes.get(name) != file.bytes:
                 return f"{name} in {self.place.name} has {self.sizes.get(name, 'no')} bytes; expected {file.bytes}"
-            try:
-                if report is not None:
-                    self._check(folder, file, report)
-            except CollectionDamaged as error:
-                return str(error)
         return None
 
     def source(self, folder: FolderRecord, file: FileRecord, content: Source, report: BytesDone) -> CheckedSource:
         """A file of the place whose content is checked while it is read."""
         return CheckedSource(content, file, f"{file_name(folder, file)} in {self.place.name}", report)
 
-    def _check(self, folder: FolderRecord, file: FileRecord, report: BytesDone) -> None:
-        with self.place.open(file_name(folder, file)) as content:
-            source = self.source(folder, file, content, report)
-            while source.read(BLOCK_BYTES):
-                pass
-            source.finish()
+    def verify(self, report: BytesDone) -> dict[str, str | None]:
+        """Read the folders of all backups; what is wrong with each, or None."""
+        folders = {folder_id: checksum for backup in self.backups for folder_id, checksum in backup.record.folders.items()}
+        return {folder_id: self._verify(folder_id, checksum, report) for folder_id, checksum in folders.items()}
 
-    def verify(self, report: BytesDone) -> list[str]:
-        """Read the folders of all backups; one line for each that is damaged."""
-        problems = []
-        folders = {(folder_id, checksum) for backup in self.backups for folder_id, checksum in backup.record.folders.items()}
-        for folder_id, checksum in sorted(folders):
-            try:
-                fault = self.fault(self.folder(folder_id, checksum), report)
-            except CollectionDamaged as error:
-                fault = str(error)
-            if fault:
-                commits = [backup.commit for backup in self.backups if folder_id in backup.record.folders]
-                problems.append(f"{fault} (needed by {_listed(commits)})")
-        return problems
+    def _verify(self, folder_id: str, checksum: str, report: BytesDone) -> str | None:
+        try:
+            folder = self.folder(folder_id, checksum)
+            for file in folder.files:
+                with self.place.open(file_name(folder, file)) as content:
+                    source = self.source(folder, file, content, report)
+                    while source.read(BLOCK_BYTES):
+                        pass
+                    source.finish()
+        except CollectionDamaged as error:
+            return str(error)
+        return None
+
+    def needing(self, folder_id: str) -> str:
+        """The commits whose backups need a folder, for messages; empty if none does."""
+        needing = [backup for backup in self.backups if folder_id in backup.record.folders]
+        return _listed(needing) if needing else ""
 
     def write(self, backup: Backup) -> None:
         """Add a backup whose folders are in place; a backup of the same commit is replaced and becomes the last one."""
@@ -191,6 +190,7 @@ def _require_name(backup: Backup, name: str, place: Place) -> Backup:
     return backup
 
 
-def _listed(commits: list[int]) -> str:
+def _listed(backups: list[Backup]) -> str:
+    commits = [backup.commit for backup in backups]
     shown = ", ".join(map(str, commits[-10:]))
     return f"the commits {shown}" if len(commits) <= 10 else f"{len(commits)} others, the last being {shown}"

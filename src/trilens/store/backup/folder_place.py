@@ -9,11 +9,9 @@ from typing import IO
 from filelock import FileLock, Timeout
 
 from trilens.errors import CollectionLocked
-from trilens.store.backup.place import BLOCK_BYTES, LOCK_NAME, Source, missing
+from trilens.store.backup.place import BLOCK_BYTES, LOCK_NAME, UNFINISHED, Source, missing
 from trilens.store.failures import clear_errors
 from trilens.store.folders import force
-
-UNFINISHED = ".unfinished"
 
 
 class FolderPlace:

@@ -20,7 +20,7 @@ class Lease:
         self._path = path
         self._place = place
         self._owner = this_owner()
-        self._renewed = 0.0
+        self._renewed: float | None = None  # not held
 
     def acquire(self) -> None:
         """Take the lease, or raise if another backup holds it."""
@@ -33,8 +33,8 @@ class Lease:
                 raise self._locked()
 
     def renew(self) -> None:
-        """Extend the lease; raise if it was lost, which takes a pause longer than the lease."""
-        if time.monotonic() - self._renewed > RENEWED_AFTER:
+        """Extend the lease if it is held; raise if it was lost, which takes a pause longer than the lease."""
+        if self._renewed is not None and time.monotonic() - self._renewed > RENEWED_AFTER:
             if self._read().get("owner") != self._owner:
                 raise self._locked()
             self._files.pipe_file(self._path, self._content())
@@ -42,6 +42,7 @@ class Lease:
 
     def release(self) -> None:
         """Give the lease back."""
+        self._renewed = None
         if self._read().get("owner") == self._owner:
             self._files.rm_file(self._path)
 

@@ -16,6 +16,8 @@ from trilens.store.schema import FileRecord
 BLOCK_BYTES = 1 << 20
 LARGEST_RECORD = 1 << 30  # records and manifests are read at once
 LOCK_NAME = "backup.lock"
+COMMITS = "commits"  # the folder of the records
+UNFINISHED = ".unfinished"  # the end of the names of files that are being written
 
 
 class Source(Protocol):
@@ -44,7 +46,7 @@ class Place(Protocol):
         """Open a file for reading. A file that is missing is damage."""
 
     def write(self, name: str, size: int, content: Source) -> None:
-        """Write a file of `size` bytes durably. Files of commits appear completely or not at all."""
+        """Write a file of `size` bytes durably. Records of commits appear completely or not at all."""
 
     def remove(self, names: Iterable[str]) -> None:
         """Remove files."""

@@ -6,7 +6,7 @@ from typing import IO, Any
 
 from trilens.errors import BadInput, ServiceFailed, TrilensError
 from trilens.store.backup.lease import Lease
-from trilens.store.backup.place import BLOCK_BYTES, LOCK_NAME, Source, missing
+from trilens.store.backup.place import BLOCK_BYTES, COMMITS, LOCK_NAME, UNFINISHED, Source, missing
 
 
 class RemotePlace:
@@ -45,6 +45,7 @@ class RemotePlace:
     def open(self, name: str) -> Iterator[IO[bytes]]:
         """Open a file for reading."""
         with self._errors():
+            self._lease.renew()
             try:
                 file = self._files.open(self._path(name), "rb")
             except FileNotFoundError as error:
@@ -53,17 +54,15 @@ class RemotePlace:
                 yield file
 
     def write(self, name: str, size: int, content: Source) -> None:
-        """Write a file. What an interruption leaves is not used, because the file of the commit or the manifest is missing."""
+        """Write a file. Records are moved to their name: writing is not atomic everywhere, and part of a record is damage."""
         with self._errors():
-            self._lease.renew()
             self._make_folder(name)
-            if size <= BLOCK_BYTES:
-                self._files.pipe_file(self._path(name), content.read(size))
-                return
-            with self._files.open(self._path(name), "wb") as file:
-                while block := content.read(BLOCK_BYTES):
-                    file.write(block)
-                    self._lease.renew()
+            if name.startswith(f"{COMMITS}/"):
+                unfinished = f"{name}{UNFINISHED}"
+                self._write(unfinished, size, content)
+                self._files.mv(self._path(unfinished), self._path(name))
+            else:
+                self._write(name, size, content)
 
     def remove(self, names: Iterable[str]) -> None:
         """Remove files."""
@@ -75,6 +74,16 @@ class RemotePlace:
 
     def close(self) -> None:
         """fsspec closes connections itself."""
+
+    def _write(self, name: str, size: int, content: Source) -> None:
+        self._lease.renew()
+        if size <= BLOCK_BYTES:
+            self._files.pipe_file(self._path(name), content.read(size))
+            return
+        with self._files.open(self._path(name), "wb") as file:
+            while block := content.read(BLOCK_BYTES):
+                file.write(block)
+                self._lease.renew()
 
     def _require_top(self) -> None:
         """Raise if the bucket, or the first folder, does not exist: a mistake in its name must not create another one."""

@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-from trilens.errors import CollectionDamaged
 from trilens.store.backup.contents import Backup, Contents, file_name
 from trilens.store.backup.folder_place import write_file
 from trilens.store.backup.place import Place
@@ -16,8 +15,7 @@ from trilens.store.schema import FolderRecord
 def list_backups(place: Place) -> list[Backup]:
     """The backups of a place, oldest first; one that is not readable is an error."""
     contents = Contents.read(place)
-    if contents.problems:
-        raise CollectionDamaged(contents.problems[0])
+    contents.require_readable()
     return contents.backups
 
 

@@ -1,6 +1,6 @@
 """Taking a backup of the last commit, while others read and write the collection."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -46,9 +46,11 @@ def take_backup(
         raise BadInput(f"keep is {keep}; expected 1 or more, and a place that holds several backups")
     with place.writing():
         contents = Contents.read(place)
-        result = _Taking(root, contents, verify, report).run()
+        faults = contents.verify(report) if verify else None
+        taking = _Taking(root, contents, faults, report)
+        result = taking.run()
         result.removed = [backup.commit for backup in contents.prune(keep)]
-        result.problems = contents.problems + (contents.verify(report) if verify else [])
+        result.problems = [*contents.problems, *taking.remaining_faults()]
     return result
 
 
@@ -59,10 +61,11 @@ class _MovedOn(Exception):
 class _Taking:
     """Copies a commit, and begins again with a newer one if a merge removes folders that are not open yet."""
 
-    def __init__(self, root: Path, contents: Contents, verify: bool, report: BytesDone) -> None:
+    def __init__(self, root: Path, contents: Contents, faults: Mapping[str, str | None] | None, report: BytesDone) -> None:
+        """`faults` says what is wrong with each folder of the place if all were read."""
         self._root = root
         self._contents = contents
-        self._verify = verify
+        self._faults = faults
         self._report = report
         self._copied: list[FolderRecord] = []
 
@@ -81,6 +84,13 @@ class _Taking:
                 return self._finish(record, documents, folders)
         raise AssertionError("the loop returns or raises")
 
+    def remaining_faults(self) -> Iterator[str]:
+        """What is wrong with folders of older backups that the collection does not have any more."""
+        copied = {folder.id for folder in self._copied}
+        for folder_id, fault in (self._faults or {}).items():
+            if fault and folder_id not in copied and (commits := self._contents.needing(folder_id)):
+                yield f"{fault} (needed by {commits})"
+
     def _finish(self, record: CommitRecord, documents: int, folders: list[FolderRecord]) -> BackupReport:
         size = sum(map(_bytes, folders))
         made = datetime.now(UTC).isoformat(timespec="microseconds")
@@ -94,7 +104,8 @@ class _Taking:
 
     def _has(self, folder: FolderRecord) -> bool:
         """Whether the place has a folder completely."""
-        return self._contents.fault(folder, self._report if self._verify else None) is None
+        read = self._faults is None or self._faults.get(folder.id, "not read") is None
+        return read and self._contents.fault(folder) is None
 
     def _copy(self, record: CommitRecord, folders: list[FolderRecord]) -> None:
         """Copy folders, small ones first: they are merged most often. Open files stay readable when a merge removes them."""
