@@ -85,7 +85,7 @@ def test_processes_that_create_at_the_same_time(folder: Path) -> None:
         require_documents_of(root, min(codes, key=lambda name: codes[name]))
 
 
-@pytest.mark.parametrize("function", ["locked", "write_last_commit", "write_catalog"])
+@pytest.mark.parametrize("function", ["lock", "write_last_commit", "write_catalog"])
 def test_a_process_that_stops_while_it_creates(folder: Path, monkeypatch: pytest.MonkeyPatch, function: str) -> None:
     root = folder / "c"
     original = getattr(creation, function)
@@ -103,7 +103,7 @@ def test_a_process_that_stops_while_it_creates(folder: Path, monkeypatch: pytest
     fast = exit_code(started(lambda: create_and_add(root, "fast")))
     os.kill(slow, signal.SIGCONT)
     code = exit_code(slow)
-    if function == "locked":  # before the lock is taken: the other process creates the collection
+    if function == "lock":  # before the lock is taken: the other process creates the collection
         assert (fast, code) == (0, 1)
         require_documents_of(root, "fast")
     else:
