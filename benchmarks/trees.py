@@ -5,8 +5,8 @@
 The other tree builds the collection once, into `--cache`; this tree searches a copy that it upgrades. Each tree runs in a
 process of its own, which is started anew `--launches` times, because the memory layout of a process alone changes times by a
 few percent. Every round times all measurements in both trees, and the tree that goes first alternates, so that a change of the
-machine's load affects both; the ratio is the median of the ratios of all rounds. `searcher` is the search of a lens for encoded queries; `search` is `Collection.search`, with
-encoding, fusion and the texts of the hits.
+machine's load affects both; the ratio is the median of the ratios of all rounds. `searcher` is the search of a lens for encoded
+queries; `search` is `Collection.search`, with encoding, fusion and the texts of the hits.
 """
 
 import argparse
