@@ -3,8 +3,8 @@
     ./scripts/bench soak --corpus debian-en.jsonl.xz --minutes 30
 
 Clients search, with a hostile filter in a tenth of their requests; slow clients send heads and bodies byte by byte, idle, or do
-not take their answers; one client writes; `trilens optimize` and `trilens backup` run in turns, and each backup is checked. A
-request fails if its connection is lost or its status is 5xx, except 503 with Retry-After.
+not take their answers; one client writes; `trilens optimize` and `trilens backup` run in turns, and each backup is restored and
+checked. A request fails if its connection is lost or its status is 5xx, except 503 with Retry-After.
 """
 
 import argparse
@@ -113,14 +113,18 @@ async def _maintain(world: World, path: Path, done: Counter[str]) -> None:
         await asyncio.sleep(min(MAINTENANCE_SECONDS, max(0.0, world.deadline - monotonic())))
         code, said = await _trilens("optimize", path)
         done["optimized" if code == 0 else "optimize found a writer" if "being written" in said else "failed"] += 1
-        target = path.with_name(f"backup-{number}.trilens")
-        for act, arguments in (("backed up", ("backup", path, target)), ("verified", ("check", target))):
+        target, restored = path.with_name("backups"), path.with_name(f"restored-{number}.trilens")
+        for act, arguments in (
+            ("backed up", ("backup", path, target, "--keep", "5")),
+            ("restored", ("restore", target, restored)),
+            ("verified", ("check", restored)),
+        ):
             code, said = await _trilens(*arguments)
             done[act if code == 0 else "failed"] += 1
             if code:
                 print(f"{act}: {said}", file=sys.stderr)
                 break
-        await asyncio.to_thread(rmtree, target, True)
+        await asyncio.to_thread(rmtree, restored, True)
         number += 1
 
 

@@ -73,6 +73,7 @@ def hostile(number: int) -> dict[str, Any]:
         {"$or": [{"tags": f"x{one}"} for one in range(5_900)]},
         {"tags": {"$in": [f"x{one}" for one in range(5_900)]}},
         {"$and": [{"$or": [{"n": one}, {"tags": f"x{one}"}]} for one in range(300)]},
+        {"$or": [{"n": {"$gt": one}} for one in range(256)]},  # within the limits of filters
         nested,
     ]
     return filters[number % len(filters)]
@@ -94,7 +95,7 @@ async def searching(world: World, number: int) -> None:
         body: dict[str, Any] = {"queries": [chance.choice(world.queries)], "k": 10}
         kind = "search"
         if chance.random() < HOSTILE_SHARE:
-            kind, body["filter"] = "hostile search", hostile(chance.randrange(4))
+            kind, body["filter"] = "hostile search", hostile(chance.randrange(5))
         payload, started = json.dumps(body).encode(), perf_counter()
         try:
             async with asyncio.timeout(PATIENCE):

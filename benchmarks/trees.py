@@ -2,16 +2,17 @@
 
     ./scripts/bench trees --other ../trilens-before --data /data/cranfield
 
-This tree builds the collection once, into `--cache`. Each tree runs in a process of its own, which is started anew `--launches`
-times, because the memory layout of a process alone changes times by a few percent. Every round times all measurements in both
-trees, and the tree that goes first alternates, so that a change of the machine's load affects both; the ratio is the median of
-the ratios of all rounds. `searcher` is the search of a lens for encoded queries; `search` is `Collection.search`, with
-encoding, fusion and the texts of the hits.
+The other tree builds the collection once, into `--cache`; this tree searches a copy that it upgrades. Each tree runs in a
+process of its own, which is started anew `--launches` times, because the memory layout of a process alone changes times by a
+few percent. Every round times all measurements in both trees, and the tree that goes first alternates, so that a change of the
+machine's load affects both; the ratio is the median of the ratios of all rounds. `searcher` is the search of a lens for encoded
+queries; `search` is `Collection.search`, with encoding, fusion and the texts of the hits.
 """
 
 import argparse
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -23,8 +24,7 @@ from typing import Any
 from benchmarks.contest import THREAD_VARIABLES
 from benchmarks.record import ROOT, add_data, record, spread, started
 from benchmarks.tasks import SEED, K, Task, read_task
-from trilens import Collection, Document
-from trilens.cli.progress import progress_bar
+from trilens import Collection
 
 LENSES = ("bm25", "dense", "sparse", "multi")
 MEASUREMENTS: tuple[tuple[str, tuple[str, ...]], ...] = (
@@ -82,16 +82,25 @@ def running(tree: Path, collection: Path, queries: Path, times: Times, results: 
         process.stdin.close()
 
 
-def indexed(task: Task, cache: Path) -> Path:
-    """The collection of a task, built unless it is cached."""
-    path = cache / f"{task.name}-{task.data}.trilens"
-    with Collection.open_or_create(path, lenses=LENSES) as collection:
-        if len(collection) != len(task.docs):
-            with progress_bar(f"encoding {task.name}", len(task.docs), "docs") as advance:
-                documents = (Document(doc_id, text) for doc_id, text in zip(task.doc_ids, task.docs, strict=True))
-                collection.ingest(documents, advance)
-            collection.optimize()
+def indexed(task: Task, cache: Path, other: Path) -> Path:
+    """The collection of a task, built by the other tree unless it is cached."""
+    path, corpus = cache / f"{task.name}-{task.data}-{commit_of(other)}.trilens", cache / f"{task.name}.jsonl"
+    cache.mkdir(parents=True, exist_ok=True)
+    lines = (json.dumps({"id": doc_id, "text": text}) for doc_id, text in zip(task.doc_ids, task.docs, strict=True))
+    corpus.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    environment = {**os.environ, "PYTHONPATH": str(other / "src")}
+    for arguments in (["index", str(corpus), "--to", str(path), "--lens", ",".join(LENSES)], ["optimize", str(path)]):
+        subprocess.run([sys.executable, "-m", "trilens", *arguments], cwd=cache, env=environment, check=True)
     return path
+
+
+def upgraded(collection: Path) -> Path:
+    """A copy of a collection in the format of this tree."""
+    copy = collection.with_suffix(".upgraded.trilens")
+    shutil.rmtree(copy, ignore_errors=True)
+    shutil.copytree(collection, copy)
+    Collection.upgrade(copy)
+    return copy
 
 
 def compare(this: Tree, other: Tree, rounds: int) -> None:
@@ -125,14 +134,16 @@ def main() -> None:
     options = parser.parse_args()
     task, other = read_task(options.data), options.other.resolve()
     cache = options.cache.resolve()
-    collection, query_file = indexed(task, cache), cache / f"{task.name}-queries.json"
+    collection, query_file = indexed(task, cache, other), cache / f"{task.name}-queries.json"
+    copy = upgraded(collection)
     queries = task.queries[: options.queries]
     query_file.write_text(json.dumps(queries), encoding="utf-8")
     times: dict[Path, Times] = {tree: {measurement: [] for measurement in MEASUREMENTS} for tree in (ROOT, other)}
     results: dict[Path, Results] = {ROOT: {}, other: {}}
     for _ in range(options.launches):
         with ExitStack() as stack:
-            trees = (running(tree, collection, query_file, times[tree], results[tree]) for tree in (ROOT, other))
+            paths = ((ROOT, copy), (other, collection))
+            trees = (running(tree, path, query_file, times[tree], results[tree]) for tree, path in paths)
             new, old = (stack.enter_context(tree) for tree in trees)
             compare(new, old, options.rounds)
     facts = {

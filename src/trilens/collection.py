@@ -231,7 +231,7 @@ class Collection:
         After an interruption committed documents stay, and the same call over the same stream continues where it stopped.
         `full_batches` commits more rarely, so that the segments do not depend on the speed of the machine.
         """
-        total, pace = self.commit(), CommitPace(full_batches)
+        total, pace = self.commit(), CommitPace(full_batches, bool(self._lenses.sharing))
         for document in documents:
             self.upsert([document], report)
             buffered = self._writing(report).buffered_passages

@@ -211,6 +211,10 @@ class WeightedPart:
             column_tops=stored.open("column_tops", np.uint8, (len(columns), LEVELS)),
             columns=stored.open("columns", np.uint8, (len(columns) * width,)),
         )
+        # Any 16 bits are a row of a full window, so only the rows of the last one are checked here.
+        last, size = max(windows - 1, 0), rows - (windows - 1) * lists.WINDOW
+        fits = list_rows[arrays.list_ptr[last * len(listed)] :].max(initial=0) < max(size, 1)
+        stored.require(bool(fits), "list_rows", "rows out of range", f"less than {size}")
         return WeightedPart(folder, dim, listed, columns, frequencies, arrays)
 
 

@@ -153,10 +153,8 @@ def add_list(rows: UInt16s, shares: UInt8s, gain: float, table: UInt16s, sums: U
     unit = np.float32(gain / SHARES)
     for share in range(SHARES + 1):  # a little over 1, so that the truncated product is never too low
         table[share] = np.uint16(unit * np.float32(share) + np.float32(1.01))
-    size = len(sums)
     for position in range(len(rows)):
-        if rows[position] < size:  # a row out of range is damage
-            sums[rows[position]] += table[shares[position]]
+        sums[rows[position]] += table[shares[position]]
 
 
 @kernel

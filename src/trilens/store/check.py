@@ -11,7 +11,7 @@ from trilens.errors import CollectionDamaged
 from trilens.store.catalog import Catalog, DocumentRow, has_moved_on
 from trilens.store.documents import DocumentsPart, StoredDocuments, text_hash
 from trilens.store.failures import clear_errors
-from trilens.store.folders import FOLDER, MANIFEST, REPAIR, checksum, is_ours, read_record
+from trilens.store.folders import FOLDER, MANIFEST, REPAIR, file_problem, is_ours, read_record
 from trilens.store.last_commit import read_last_commit, require_commit
 from trilens.store.records import read_records
 from trilens.store.schema import FILE_NAME, FileRecord, FolderRecord, SegmentRecord
@@ -93,26 +93,11 @@ def _check_manifests(root: Path, folders: Mapping[str, str], report: CheckReport
 def _check_files(folder: Path, record: FolderRecord, report: CheckReport, report_bytes: BytesDone) -> None:
     manifest = FileRecord(MANIFEST, (folder / MANIFEST).stat().st_size, record.checksum)
     for file in (manifest, *record.files):
-        if problem := _file_problem(folder / file.path, file):
+        if problem := file_problem(folder, file):
             report.problems.append(problem)
         report.files += 1
         report.bytes += file.bytes
         report_bytes(file.bytes)
-
-
-def folder_problems(root: Path, record: FolderRecord, inside: str = "") -> list[str]:
-    """Problems of the files of a folder, or of those in a folder inside it."""
-    files = [file for file in record.files if file.path.startswith(inside)]
-    return [problem for file in files if (problem := _file_problem(root / FOLDER / record.id / file.path, file))]
-
-
-def _file_problem(path: Path, file: FileRecord) -> str | None:
-    if not path.is_file():
-        return f"{path} is missing"
-    size = path.stat().st_size
-    if size != file.bytes:
-        return f"{path} has {size} bytes; expected {file.bytes}"
-    return f"{path} has changed: its checksum is not the one in the catalog" if checksum(path) != file.checksum else None
 
 
 def _check_foreign_files(root: Path, records: Sequence[FolderRecord], known: set[str], report: CheckReport) -> None:

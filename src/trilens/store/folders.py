@@ -91,31 +91,29 @@ def parse_manifest(path: Path, content: bytes) -> SegmentRecord | SharedRecord:
 REPAIR = "run `trilens check --repair` or restore a backup"
 
 
-def require_whole(root: Path, record: FolderRecord, inside: str = "") -> Path:
+def require_whole(root: Path, record: FolderRecord, inside: str = "", *, read: bool = False) -> Path:
     """The path of a folder, after checking that all files exist with the recorded size. Other files must not be mapped.
 
-    `inside` limits this to a folder in it, whose path is returned.
+    `inside` limits this to a folder in it, whose path is returned. With `read`, checksums are compared as well.
     """
     folder = root / FOLDER / record.id
     for file in record.files:
-        if not file.path.startswith(inside):
-            continue
-        path = folder / file.path
-        try:
-            size = path.stat().st_size
-        except FileNotFoundError as error:
-            raise CollectionDamaged(f"{path} is missing; {REPAIR}") from error
-        if size != file.bytes:
-            raise CollectionDamaged(f"{path} has {size} bytes; expected {file.bytes}: {REPAIR}")
+        if file.path.startswith(inside) and (problem := file_problem(folder, file, read)):
+            raise CollectionDamaged(f"{problem}; {REPAIR}")
     return folder / inside
 
 
-def require_unchanged(root: Path, record: FolderRecord) -> None:
-    """Raise if a file of a folder is not the one that was written."""
-    folder = require_whole(root, record)
-    for file in record.files:
-        if checksum(folder / file.path) != file.checksum:
-            raise CollectionDamaged(f"{folder / file.path} has changed: its checksum is not the one in the catalog; {REPAIR}")
+def file_problem(folder: Path, file: FileRecord, read: bool = True) -> str | None:
+    """What is wrong with a file of a folder; None if nothing is. Its checksum is compared only with `read`."""
+    path = folder / file.path
+    if not path.is_file():
+        return f"{path} is missing"
+    size = path.stat().st_size
+    if size != file.bytes:
+        return f"{path} has {size} bytes; expected {file.bytes}"
+    if read and checksum(path) != file.checksum:
+        return f"{path} has changed: its checksum is not the one in the catalog"
+    return None
 
 
 def record_file(folder: Path, path: Path) -> FileRecord:

@@ -9,7 +9,7 @@ import numpy as np
 from trilens.kernels.array_types import Mask
 from trilens.kernels.postings import MOST_ROWS
 from trilens.store.documents import DocumentsPart
-from trilens.store.folders import require_unchanged
+from trilens.store.folders import require_whole
 from trilens.store.lens_set import LensSet
 from trilens.store.schema import SegmentRecord
 from trilens.store.segment import DOCUMENTS, PassageRows, Segment, write_segment
@@ -73,7 +73,7 @@ def merge_segments(
     if not any(mask.any() for mask in keep):
         return None
     for segment in segments:  # what a merge writes gets checksums of its own, which would hide any damage
-        require_unchanged(root, segment.record)
+        require_whole(root, segment.record, read=True)
     pairs = list(zip(segments, keep, strict=True))
     rows = PassageRows(
         np.concatenate([segment.rows.keys[mask] for segment, mask in pairs]),

@@ -57,7 +57,12 @@ class OldCatalog:
             f"SELECT {COLUMNS} FROM documents WHERE key BETWEEN ? AND ? ORDER BY key", (first_key, last_key)
         )
         for key, doc_id, title, text, metadata, stored_hash in rows:
-            document = Document(doc_id, text, title, json.loads(metadata))
+            try:
+                document = Document(doc_id, text, title, json.loads(metadata))
+            except BadInput as error:
+                raise BadInput(
+                    f"{error}; delete this document with the release that wrote {self._root}, then upgrade"
+                ) from error
             if text_hash(document) != stored_hash:
                 raise CollectionDamaged(
                     f"{self._root / FILE_NAME}: document {doc_id!r} has changed: its text is not the one that was indexed; "

@@ -4,6 +4,7 @@ from time import monotonic
 
 SECONDS = 15.0  # between commits; a single document can take longer
 FIRST_PASSAGES = 64
+FIRST_SHARED = 512  # where a lens trains a shared part on the first batch, such as a codebook, which needs many tokens
 MOST_PASSAGES = 4096
 GROWTH = 4  # limits what one fast commit, for instance of empty texts, can do
 
@@ -14,9 +15,10 @@ class CommitPace:
     With `full_batches` only time counts, so that the segments hardly depend on the speed of the machine.
     """
 
-    def __init__(self, full_batches: bool = False) -> None:
-        self._passages = FIRST_PASSAGES if not full_batches else MOST_PASSAGES
-        self._least = self._passages if full_batches else 1
+    def __init__(self, full_batches: bool = False, shares: bool = False) -> None:
+        """`shares` says whether a lens writes shared parts."""
+        self._passages = MOST_PASSAGES if full_batches else FIRST_SHARED if shares else FIRST_PASSAGES
+        self._least = MOST_PASSAGES if full_batches else 1
         self._last_commit = monotonic()
 
     def is_due(self, passages: int) -> bool:

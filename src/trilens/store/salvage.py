@@ -18,10 +18,9 @@ from trilens.errors import (
 )
 from trilens.store.catalog import Catalog, DocumentRow
 from trilens.store.catalog_file import raw_connection
-from trilens.store.check import folder_problems
 from trilens.store.commit_record import CommitRecord
 from trilens.store.documents import DocumentsPart, text_hash
-from trilens.store.folders import FOLDER, read_record
+from trilens.store.folders import FOLDER, read_record, require_whole
 from trilens.store.last_commit import read_last_commit
 from trilens.store.schema import FILE_NAME, FolderRecord
 from trilens.store.segment import DOCUMENTS, ROWS
@@ -74,7 +73,7 @@ def salvage_folders(root: Path, record: CommitRecord) -> tuple[list[FolderRecord
     broken: list[str] = []
     for folder_id, expected in record.folders.items():
         found = _attempt(lambda folder_id=folder_id, expected=expected: read_record(root, folder_id, expected))  # type: ignore[misc]
-        if found and not folder_problems(root, found):
+        if found and _is_whole(root, found):
             whole.append(found)
         else:
             broken.append(folder_id)
@@ -93,7 +92,7 @@ def salvage_documents(root: Path, folder_id: str, salvage: Salvage) -> Iterator[
         return
     expected = salvage.record.folders[folder_id]
     found = _attempt(lambda: read_record(root, folder_id, expected))
-    is_whole = found is not None and not folder_problems(root, found, DOCUMENTS)
+    is_whole = found is not None and _is_whole(root, found, DOCUMENTS)
     deleted = set(salvage.record.deleted)
     for position, key in enumerate(part.keys.tolist()):
         row = salvage.rows.get(key)
@@ -116,6 +115,10 @@ def _open_catalog(root: Path) -> Catalog | None:
     except CollectionError as error:
         _require_damage(error)
         return _attempt(lambda: Catalog(root, raw_connection(root / FILE_NAME)))
+
+
+def _is_whole(root: Path, record: FolderRecord, inside: str = "") -> bool:
+    return _attempt(lambda: require_whole(root, record, inside, read=True)) is not None
 
 
 def _sealed_commit(catalog: Catalog) -> CommitRecord:

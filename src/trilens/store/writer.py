@@ -321,7 +321,7 @@ class Writer:
 
         Shared parts are built from a sample of all documents, because the first batch may not be representative.
         """
-        folders = [require_whole(self._root, record, DOCUMENTS) for record in self._segments]
+        folders = [require_whole(self._root, record, DOCUMENTS, read=True) for record in self._segments]
         stored = StoredDocuments([DocumentsPart.open(folder) for folder in folders], self._catalog.changed())
         buffered = self._batch.documents
 
