@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from .shim import FAULTS
+
 
 class FaultDriver:
     """The process that forks operations with faults, seen from the test."""
@@ -46,6 +48,8 @@ class FaultDriver:
         said = self.order(operation=operation, fault=fault, number=number, reader=reader, die=die)
         call = self.calls(operation, fault, reader)[number - 1]
         assert "problem" not in said, f"{operation}, {fault} at {number}, {call}: {said.pop('problem')}\n{said}"
+        killed, happened = said["outcome"] == "killed", said["outcome"] == "raised" or said.get("happened")
+        assert killed if FAULTS[fault].kills else happened, f"{operation}: {fault} at {number}, {call}, did not happen: {said}"
         return said
 
     def close(self) -> None:
