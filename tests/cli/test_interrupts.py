@@ -19,6 +19,11 @@ def line(number: int) -> bytes:
     return json.dumps({"id": str(number), "text": f"river number {number} with a fox"}).encode() + b"\n"
 
 
+def listen_to_sigint() -> None:
+    """In the child: a process that was started in the background of a shell ignores SIGINT."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_an_interrupted_index_keeps_its_commits_and_resumes(tmp_path: Path, number: signal.Signals, code: int) -> None:
     """The stream stops in the middle of a batch, so there are commits and a batch in hand when the signal comes."""
@@ -48,6 +53,7 @@ main()
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         env=environment,
+        preexec_fn=listen_to_sigint,
     )
     try:
         assert process.stdout is not None

@@ -52,4 +52,4 @@ def test_a_file_system_without_locks_is_named_and_can_be_read(path: Path, tmp_pa
 
 def test_other_causes_stay_what_they_are(path: Path) -> None:
     assert "is being written by another process" in attempt(path, "EAGAIN", "write")[1]
-    assert attempt(path, "EIO", "write")[1].startswith(f"CollectionError {path} cannot be used (Input/output error)")
+    assert attempt(path, "EIO", "write")[1].startswith(f"CollectionError {path} cannot be read or written (Input/output error)")

@@ -7,7 +7,7 @@ from trilens.collection import Collection
 from trilens.errors import BadInput, CollectionDamaged, CollectionError, CollectionExists, CollectionLocked, CollectionReadOnly
 from trilens.store.backup import take
 from trilens.store.backup.folder_place import FolderPlace
-from trilens.store.backup.place import Source
+from trilens.store.backup.place import ByteSource
 from trilens.store.backup.take import take_backup
 from trilens.text.document import Document
 
@@ -36,7 +36,7 @@ class Interrupting(FolderPlace):
         super().__init__(path)
         self._before = before
 
-    def write(self, name: str, size: int, content: Source) -> None:
+    def write(self, name: str, size: int, content: ByteSource) -> None:
         self._before(name)
         super().write(name, size, content)
 

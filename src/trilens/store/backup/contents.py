@@ -9,7 +9,16 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 from trilens.errors import BadInput, CollectionDamaged, CollectionError, CollectionMissing, OutOfResources
-from trilens.store.backup.place import BLOCK_BYTES, COMMITS, LOCK_NAME, UNFINISHED, CheckedSource, Place, Source, read_small
+from trilens.store.backup.place import (
+    BLOCK_BYTES,
+    COMMITS,
+    LOCK_NAME,
+    UNFINISHED,
+    BackupPlace,
+    ByteSource,
+    CheckedSource,
+    read_small,
+)
 from trilens.store.check import BytesDone
 from trilens.store.commit_record import CommitRecord, seal, unseal
 from trilens.store.folders import FOLDER, MANIFEST, is_ours, parse_manifest
@@ -43,13 +52,13 @@ BACKUP = TypeAdapter(Backup)
 class Contents:
     """The readable backups of a place, oldest first, one line for each that is not readable, and the sizes of all files."""
 
-    place: Place
+    place: BackupPlace
     sizes: dict[str, int]
     backups: list[Backup] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
     @staticmethod
-    def read(place: Place) -> "Contents":
+    def read(place: BackupPlace) -> "Contents":
         """Read all records."""
         contents = Contents(place, place.sizes())
         for name in sorted(contents.sizes):
@@ -112,7 +121,7 @@ class Contents:
                 return f"{name} in {self.place.name} has {self.sizes.get(name, 'no')} bytes; expected {file.bytes}"
         return None
 
-    def source(self, folder: FolderRecord, file: FileRecord, content: Source, report: BytesDone) -> CheckedSource:
+    def source(self, folder: FolderRecord, file: FileRecord, content: ByteSource, report: BytesDone) -> CheckedSource:
         """A file of the place whose content is checked while it is read."""
         return CheckedSource(content, file, f"{file_name(folder, file)} in {self.place.name}", report)
 
@@ -184,7 +193,7 @@ def _is_part(name: str) -> bool:
     return name == LOCK_NAME or folder == COMMITS or (folder == FOLDER and is_ours(rest.partition("/")[0]))
 
 
-def _require_name(backup: Backup, name: str, place: Place) -> Backup:
+def _require_name(backup: Backup, name: str, place: BackupPlace) -> Backup:
     if backup.name != name:
         raise CollectionDamaged(f"{name} in {place.name} is the record of commit {backup.commit}; give it back its name")
     return backup

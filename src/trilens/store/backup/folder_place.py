@@ -9,7 +9,7 @@ from typing import IO
 from filelock import FileLock, Timeout
 
 from trilens.errors import CollectionLocked
-from trilens.store.backup.place import BLOCK_BYTES, LOCK_NAME, UNFINISHED, Source, missing
+from trilens.store.backup.place import BLOCK_BYTES, LOCK_NAME, UNFINISHED, ByteSource, missing
 from trilens.store.failures import clear_errors
 from trilens.store.folders import force
 
@@ -55,7 +55,7 @@ class FolderPlace:
             with file:
                 yield file
 
-    def write(self, name: str, size: int, content: Source) -> None:
+    def write(self, name: str, size: int, content: ByteSource) -> None:
         """Write under a temporary name, sync to disk and rename."""
         with clear_errors(self._path):
             write_file(self._path / name, content)
@@ -74,7 +74,7 @@ class FolderPlace:
         """Nothing is open."""
 
 
-def write_file(path: Path, content: Source) -> None:
+def write_file(path: Path, content: ByteSource) -> None:
     """Write a file under a temporary name, sync it to disk and rename it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(f"{path.name}{UNFINISHED}")

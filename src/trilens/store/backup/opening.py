@@ -6,13 +6,13 @@ from pathlib import Path
 
 from trilens.errors import BadInput, CollectionMissing
 from trilens.store.backup.folder_place import FolderPlace
-from trilens.store.backup.place import Place
+from trilens.store.backup.place import BackupPlace
 from trilens.store.backup.remote_place import RemotePlace
 from trilens.store.backup.tar_place import SUFFIXES, TarPlace
 
 
 @contextmanager
-def open_place(address: str | Path) -> Iterator[Place]:
+def open_place(address: str | Path) -> Iterator[BackupPlace]:
     """The place at an address: an archive by its suffix, an fsspec file system by its scheme, or a folder."""
     place = _place(address)
     try:
@@ -22,7 +22,7 @@ def open_place(address: str | Path) -> Iterator[Place]:
 
 
 @contextmanager
-def open_existing(address: str | Path) -> Iterator[Place]:
+def open_existing(address: str | Path) -> Iterator[BackupPlace]:
     """The place at an address, which must exist if it is local."""
     if "://" not in str(address) and not Path(address).exists():
         raise CollectionMissing(f"there is no backup at {address}; make one with `trilens backup COLLECTION {address}`")
@@ -30,7 +30,7 @@ def open_existing(address: str | Path) -> Iterator[Place]:
         yield place
 
 
-def _place(address: str | Path) -> Place:
+def _place(address: str | Path) -> BackupPlace:
     if "://" in str(address):
         return RemotePlace(str(address))
     path = Path(address)

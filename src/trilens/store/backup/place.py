@@ -20,14 +20,14 @@ COMMITS = "commits"  # the folder of the records
 UNFINISHED = ".unfinished"  # the end of the names of files that are being written
 
 
-class Source(Protocol):
+class ByteSource(Protocol):
     """Something to read bytes from."""
 
     def read(self, size: int, /) -> bytes:
         """The next `size` bytes, fewer only at the end."""
 
 
-class Place(Protocol):
+class BackupPlace(Protocol):
     """A set of named files. Names are relative paths that trilens makes; none is taken from what the place holds."""
 
     name: str
@@ -45,7 +45,7 @@ class Place(Protocol):
     def open(self, name: str) -> AbstractContextManager[IO[bytes]]:
         """Open a file for reading. A file that is missing is damage."""
 
-    def write(self, name: str, size: int, content: Source) -> None:
+    def write(self, name: str, size: int, content: ByteSource) -> None:
         """Write a file of `size` bytes durably. Records of commits appear completely or not at all."""
 
     def remove(self, names: Iterable[str]) -> None:
@@ -58,7 +58,7 @@ class Place(Protocol):
 class CheckedSource:
     """A file that must have the recorded size and checksum. Never more bytes than recorded are read."""
 
-    def __init__(self, file: Source, expected: FileRecord, shown: str, report: BytesDone) -> None:
+    def __init__(self, file: ByteSource, expected: FileRecord, shown: str, report: BytesDone) -> None:
         """`shown` names the file in errors."""
         self._file = file
         self._expected = expected
@@ -92,7 +92,7 @@ class CheckedSource:
         )
 
 
-def read_small(place: Place, name: str) -> bytes:
+def read_small(place: BackupPlace, name: str) -> bytes:
     """The content of a record or manifest."""
     with place.open(name) as file:
         content = file.read(LARGEST_RECORD + 1)
@@ -103,11 +103,11 @@ def read_small(place: Place, name: str) -> bytes:
     return content
 
 
-def missing(place: Place, name: str) -> CollectionDamaged:
+def missing(place: BackupPlace, name: str) -> CollectionDamaged:
     """The error for a file that should be there."""
     return CollectionDamaged(f"{name} is missing in {place.name}; use another backup")
 
 
-def not_removable(place: Place) -> CollectionError:
+def not_removable(place: BackupPlace) -> CollectionError:
     """The error for changing a place that holds one backup."""
     return CollectionError(f"{place.name} holds one backup, which cannot be changed; choose another name")

@@ -6,7 +6,7 @@ from typing import IO, Any
 
 from trilens.errors import BadInput, ServiceFailed, TrilensError
 from trilens.store.backup.lease import Lease
-from trilens.store.backup.place import BLOCK_BYTES, COMMITS, LOCK_NAME, UNFINISHED, Source, missing
+from trilens.store.backup.place import BLOCK_BYTES, COMMITS, LOCK_NAME, UNFINISHED, ByteSource, missing
 
 
 class RemotePlace:
@@ -53,7 +53,7 @@ class RemotePlace:
             with file:
                 yield file
 
-    def write(self, name: str, size: int, content: Source) -> None:
+    def write(self, name: str, size: int, content: ByteSource) -> None:
         """Write a file. Records are moved to their name: writing is not atomic everywhere, and part of a record is damage."""
         with self._errors():
             self._make_folder(name)
@@ -75,7 +75,7 @@ class RemotePlace:
     def close(self) -> None:
         """fsspec closes connections itself."""
 
-    def _write(self, name: str, size: int, content: Source) -> None:
+    def _write(self, name: str, size: int, content: ByteSource) -> None:
         self._lease.renew()
         if size <= BLOCK_BYTES:
             self._files.pipe_file(self._path(name), content.read(size))

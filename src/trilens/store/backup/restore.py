@@ -4,7 +4,7 @@ from pathlib import Path
 
 from trilens.store.backup.contents import Backup, Contents, file_name
 from trilens.store.backup.folder_place import write_file
-from trilens.store.backup.place import Place
+from trilens.store.backup.place import BackupPlace
 from trilens.store.check import BytesDone
 from trilens.store.creation import create_collection
 from trilens.store.failures import clear_errors
@@ -12,14 +12,16 @@ from trilens.store.folders import sweep
 from trilens.store.schema import FolderRecord
 
 
-def list_backups(place: Place) -> list[Backup]:
+def list_backups(place: BackupPlace) -> list[Backup]:
     """The backups of a place, oldest first; one that is not readable is an error."""
     contents = Contents.read(place)
     contents.require_readable()
     return contents.backups
 
 
-def restore_backup(place: Place, root: Path, *, commit: int | None = None, report: BytesDone = lambda count: None) -> Backup:
+def restore_backup(
+    place: BackupPlace, root: Path, *, commit: int | None = None, report: BytesDone = lambda count: None
+) -> Backup:
     """Make a collection of a backup, by default of the last one, at a path that is new or empty.
 
     All files are compared with their checksums. The catalog comes last: after an interruption there is no collection, and the

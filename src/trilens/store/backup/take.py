@@ -9,7 +9,7 @@ from typing import IO
 
 from trilens.errors import BadInput, CollectionDamaged
 from trilens.store.backup.contents import Backup, Contents, file_name, with_manifest
-from trilens.store.backup.place import CheckedSource, Place
+from trilens.store.backup.place import BackupPlace, CheckedSource
 from trilens.store.catalog import Catalog, has_moved_on
 from trilens.store.check import BytesDone
 from trilens.store.commit_record import CommitRecord
@@ -36,7 +36,7 @@ class BackupReport:
 
 
 def take_backup(
-    root: Path, place: Place, *, keep: int | None = None, verify: bool = False, report: BytesDone = lambda count: None
+    root: Path, place: BackupPlace, *, keep: int | None = None, verify: bool = False, report: BytesDone = lambda count: None
 ) -> BackupReport:
     """Add the last commit to a place that may hold earlier backups; folders that it has are not copied again.
 

@@ -11,7 +11,7 @@ from typing import IO
 
 from trilens.errors import CollectionDamaged, CollectionExists
 from trilens.store.backup.owner import has_died, this_owner
-from trilens.store.backup.place import Source, missing, not_removable
+from trilens.store.backup.place import ByteSource, missing, not_removable
 from trilens.store.failures import clear_errors
 from trilens.store.folders import force
 
@@ -70,7 +70,7 @@ class TarPlace:
             with file:
                 yield file
 
-    def write(self, name: str, size: int, content: Source) -> None:
+    def write(self, name: str, size: int, content: ByteSource) -> None:
         """Append a file."""
         assert self._written is not None
         member = tarfile.TarInfo(name)
