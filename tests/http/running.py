@@ -68,7 +68,7 @@ def environment(**more: str) -> dict[str, str]:
 
 @contextmanager
 def running(*arguments: object, **variables: str) -> Iterator[Running]:
-    """`trilens serve` with these arguments on a free port, ended by SIGTERM."""
+    """`trilens serve` with these arguments on a free port, ended by SIGTERM. It must not have printed a traceback."""
     process = subprocess.Popen(
         command("serve", "--port", 0, *arguments),
         stdout=subprocess.PIPE,
@@ -83,4 +83,5 @@ def running(*arguments: object, **variables: str) -> Iterator[Running]:
         yield Running(process, line.split()[2])
     finally:
         process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=60)
+        _, errors = process.communicate(timeout=60)
+    assert "Traceback" not in errors, errors

@@ -7,9 +7,9 @@ arrive in time, and if the client does not take its response. The time that a bo
 import asyncio
 from collections.abc import Callable
 from http import HTTPStatus
-from typing import cast
+from typing import Any, cast
 
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from trilens.http.connections import Connections
 from trilens.http.failures import failure
@@ -29,10 +29,11 @@ class Connection(asyncio.Protocol):
         self._inner.app = self._watched(self._inner.app)  # type: ignore[attr-defined]  # all protocols of uvicorn have it
         self._transport: asyncio.Transport
         self._timer: asyncio.TimerHandle | None = None
-        self._in_work = 0
         self._head_begun = False
         self._unsent = 0
         self.is_open = False
+        self._lost = asyncio.Event()
+        self._cycles: set[Any] = set()  # the requests in work
         self.opening: asyncio.Task[None] | None = None  # the TLS handshake
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -44,7 +45,7 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Pass on a part of a request; its first part starts the time of its head."""
-        if not (self._in_work or self._head_begun):
+        if not (self._cycles or self._head_begun):
             self._head_begun = True
             self._start_timer(self._limits.head_seconds, self._late)
         self._inner.data_received(data)
@@ -68,7 +69,10 @@ class Connection(asyncio.Protocol):
         self._stop_timer()
         self.is_open = False
         self._connections.forget(self)
+        for cycle in self._cycles:  # the protocol itself tells only the last of several requests in a pipeline
+            cycle.disconnected = True
         self._inner.connection_lost(error)
+        self._lost.set()
 
     def cut(self, reason: str) -> None:
         """Close the connection, with an answer if a part of a request has arrived."""
@@ -88,15 +92,21 @@ class Connection(asyncio.Protocol):
         """The application of this connection: its start is the end of a head, its end that of a response."""
 
         async def run(scope: Scope, receive: Receive, send: Send) -> None:
-            self._in_work += 1
+            async def send_if_open(message: Message) -> None:
+                if self._transport.is_closing():  # a write would be an error
+                    await self._lost.wait()
+                await send(message)
+
+            cycle = send.__self__  # type: ignore[attr-defined]  # of all protocols of uvicorn
+            self._cycles.add(cycle)
             self._set_timer()
             self._connections.waits(self, False)
             try:
-                await app(scope, receive, send)
+                await app(scope, receive, send_if_open)
             finally:
-                self._in_work -= 1
+                self._cycles.discard(cycle)
                 self._head_begun = False
-                self._connections.waits(self, not self._in_work)
+                self._connections.waits(self, not self._cycles)
                 self._set_timer()
 
         return run
@@ -108,7 +118,7 @@ class Connection(asyncio.Protocol):
         self._unsent = self._transport.get_write_buffer_size()
         if self._unsent:
             self._start_timer(self._limits.send_seconds, self._check_sending)
-        elif self._in_work:
+        elif self._cycles:
             self._stop_timer()
         else:
             self._start_timer(self._limits.idle_seconds, self._late)
