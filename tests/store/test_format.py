@@ -24,6 +24,7 @@ from trilens.encode.onnx import OnnxEncoder
 from trilens.represent import Dense, Multi, Sparse
 from trilens.search.hits import Hit
 from trilens.store.config import DEFAULT_MODEL
+from trilens.store.schema import FORMAT_VERSION
 from trilens.text.document import Document
 
 from .tiny import HEADS, LENSES
@@ -109,6 +110,20 @@ def require_same(found: Explanation, recorded: dict[str, Any], tolerance: float 
     parts = sorted(found.parts, key=lambda part: -abs(part.score))[:MOST_PARTS]
     assert [[part.label, part.kind] for part in parts] == [[label, kind] for label, kind, _ in recorded["parts"]]
     assert [part.score for part in parts] == pytest.approx([score for _, _, score in recorded["parts"]], abs=tolerance)
+
+
+def test_this_format_is_searched_as_it_is(tmp_path: Path) -> None:
+    """`data/format-5` holds the same collections in format 5. A change of the format needs another folder, and an upgrade."""
+    assert FORMAT_VERSION == 5
+    for name in ("texts", "vectors"):
+        with ZipFile(DATA.with_name("format-5") / f"{name}.zip") as archive:
+            archive.extractall(tmp_path)
+    with Collection.open(tmp_path / "texts", encoder=RecordedQueries(), verify=True) as collection:
+        for lens in LENSES:
+            assert pairs(collection.search(QUERIES, lenses=[lens])) == RECORD["texts"]["by_lens"][lens]["hits"]
+    with Collection.open(tmp_path / "vectors", verify=True) as collection:
+        recorded = RECORD["vectors"]
+        assert pairs(collection.search(recorded["queries"])) == recorded["by_lens"]["vectors"]["hits"]
 
 
 @pytest.mark.parametrize("lens", LENSES)
