@@ -19,6 +19,7 @@ from trilens.errors import (
     TrilensError,
     shortage,
 )
+from trilens.store.folders import REPAIR
 from trilens.store.schema import FILE_NAME
 
 SQLITE_FILES = 4  # that a connection opens: the database, its log and index, or its journal
@@ -67,4 +68,4 @@ def _translate(root: Path, error: Exception) -> TrilensError:
         return CollectionError(f"{root} cannot be read or written ({reason}); check the disk and run it again")
     if isinstance(error, OSError):
         return CollectionError(f"{root} cannot be used ({error.strerror or text}); choose another folder")
-    return CollectionDamaged(f"{root / FILE_NAME} cannot be read ({text}); run `trilens check` or restore a copy")
+    return CollectionDamaged(f"{root / FILE_NAME} cannot be read ({text}); {REPAIR}")
