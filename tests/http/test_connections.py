@@ -5,7 +5,7 @@ import socket
 import struct
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -94,17 +94,14 @@ def test_a_connection_without_a_next_request_is_closed_and_a_slow_next_one_is_cu
         assert b"HTTP/1.1 408" in read_all(slow)
 
 
-def test_a_pipeline_whose_client_leaves_is_no_error(plain: Path) -> None:
-    """Some responses wait until the client takes them, others are still computed."""
-    with running(plain) as service, connect(service) as greedy:
+def test_a_pipeline_whose_client_leaves_is_no_error(roomy: Running) -> None:
+    """Some responses wait until the client takes them. The fixture looks for tracebacks when the service ends."""
+    with connect(roomy) as greedy:
         greedy.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        greedy.settimeout(1)
-        with suppress(TimeoutError):
-            while True:
-                greedy.sendall(b"GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n" * 100)
+        greedy.sendall(b"GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n" * 300)
+        time.sleep(0.5)  # until the buffers are full
         greedy.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # closing resets the connection
-        greedy.close()
-        assert service.call("GET", "/health").status_code == 200
+    assert roomy.call("GET", "/health").status_code == 200
 
 
 def test_a_client_that_does_not_take_its_answer_is_cut(hasty: Running) -> None:

@@ -100,7 +100,7 @@ def test_two_thousand_damages_are_refused_or_found(driver: Driver) -> None:
     print(fare(driver, 2, 2000))  # noqa: T201
 
 
-@pytest.mark.parametrize("byte", ["ff", "7f", "00"])
+@pytest.mark.parametrize("byte", ["ff", *(pytest.param(byte, marks=pytest.mark.long) for byte in ("7f", "00"))])
 def test_no_number_in_a_file_is_trusted(driver: Driver, byte: str) -> None:
     """All numbers of the largest file of each name are replaced."""
     largest: dict[tuple[str, ...], tuple[int, str]] = {}
