@@ -122,11 +122,6 @@ class Catalog:
         self._run("COMMIT")
         return number
 
-    @property
-    def in_transaction(self) -> bool:
-        """Whether a transaction is open; SQLite ends it after some errors."""
-        return self._connection.in_transaction
-
     def set_savepoint(self) -> None:
         """Mark the state to which `undo` returns."""
         self._run("SAVEPOINT change")
