@@ -33,6 +33,7 @@ from numpy.typing import NDArray
 from benchmarks.record import add_data, file_hash, record
 from benchmarks.tasks import whole
 from trilens.cli.progress import progress_bar
+from trilens.datasets.beir import Beir
 from trilens.encode.encoder import Encoded
 from trilens.encode.folder import TermWeighting
 from trilens.encode.models import resolve_model
@@ -43,10 +44,9 @@ from trilens.index.term_weighting import PLAIN, weight_docs, weight_queries
 from trilens.kernels.sparse import sparse_dot_all
 from trilens.lenses.bm25 import idf
 from trilens.lenses.multi import MultiConfig, MultiLens, MultiSearcher
+from trilens.read.readers import read
 from trilens.represent import Multi, Sparse
 from trilens.store.config import DEFAULT_MODEL
-from trilens.text.beir import Beir
-from trilens.text.readers import read
 
 SPLIT, DEPTH = "test", 100
 TOPS, USUAL_TOP = (256, 512, 768, 1024, 2048), 768

@@ -24,8 +24,8 @@ from benchmarks.contest import ask, python_for, taking_part
 from benchmarks.peers.words import BATCH, CONTENDERS
 from benchmarks.record import add_data, file_hash, record
 from benchmarks.tasks import SEED, K, whole, write_lines
+from trilens.read.readers import read
 from trilens.text.analysis import Analyzer
-from trilens.text.readers import read
 
 QUERIES = 1000
 SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")

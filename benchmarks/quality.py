@@ -33,6 +33,7 @@ from benchmarks.judged import AVERAGED, TUNED
 from benchmarks.record import add_data, commit, file_hash, record, record_missing, rows
 from trilens.cli.progress import progress_bar
 from trilens.collection import Collection
+from trilens.datasets.beir import Beir
 from trilens.encode.folder import ModelFolder
 from trilens.encode.models import resolve_model
 from trilens.errors import BadInput, TrilensError
@@ -41,10 +42,9 @@ from trilens.evaluate.runs import Run
 from trilens.evaluate.significance import ROUNDS, SEED, holm, randomisation_p
 from trilens.evaluate.tuning import TuningSet, tune
 from trilens.index.multi_params import MultiParams
+from trilens.read.readers import read, survey
 from trilens.store.config import DEFAULT_MODEL
 from trilens.store.schema import FILE_NAME
-from trilens.text.beir import Beir
-from trilens.text.readers import read, survey
 
 # Collection name in the tables → folder.
 SETS = {name: name for name in AVERAGED} | {

@@ -15,8 +15,8 @@ from statistics import median
 from time import process_time
 
 from benchmarks.record import record
-from trilens.text.html import read_html
-from trilens.text.markdown import read_markdown
+from trilens.read.html import read_html
+from trilens.read.markdown import read_markdown
 from trilens.text.passages import split_passages
 
 REPEATS = 5

@@ -23,7 +23,7 @@ import numpy as np
 
 from benchmarks.record import add_data, file_hash, record
 from trilens import Collection, Document
-from trilens.text.readers import read
+from trilens.read.readers import read
 
 PATH = "/api/v1/collections/served/search"
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]

@@ -26,7 +26,7 @@ import numpy as np
 from benchmarks.record import add_data, file_hash, record
 from benchmarks.soak_clients import SLOW, Tally, World, searching, slow, writing
 from trilens import Collection
-from trilens.text.readers import read
+from trilens.read.readers import read
 
 KEY = "a-key-for-the-soak-test"
 TRILENS = [sys.executable, "-c", "from trilens.cli.main import main; main()"]

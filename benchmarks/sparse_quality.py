@@ -17,6 +17,7 @@ from ir_measures import nDCG
 
 from benchmarks.record import file_hash, record
 from benchmarks.tasks import whole
+from trilens.datasets.beir import Beir
 from trilens.encode.encoder import Encoded
 from trilens.encode.models import resolve_model
 from trilens.encode.onnx import OnnxEncoder
@@ -24,9 +25,8 @@ from trilens.index.topk import TopK
 from trilens.lenses.lexical import LexicalLens
 from trilens.lenses.sparse import SparseLens
 from trilens.lenses.term_lens import SparseConfig
+from trilens.read.readers import read
 from trilens.store.config import DEFAULT_MODEL
-from trilens.text.beir import Beir
-from trilens.text.readers import read
 
 HEADS: tuple[Literal["sparse", "lexical"], ...] = ("sparse", "lexical")
 LENSES = {"sparse": SparseLens, "lexical": LexicalLens}

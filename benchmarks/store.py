@@ -16,7 +16,7 @@ from statistics import median
 
 from benchmarks.record import add_data, file_hash, record
 from trilens import Collection
-from trilens.text.readers import read
+from trilens.read.readers import read
 
 REPEATS = 9
 PROBE = """

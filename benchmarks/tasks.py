@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.record import file_hash
-from trilens.text.beir import Beir
+from trilens.datasets.beir import Beir
+from trilens.read.readers import read
 from trilens.text.document import Document
-from trilens.text.readers import read
 
 SEED, SPLIT, K = 1, "test", 10
 SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")

@@ -24,12 +24,12 @@ from numpy.typing import NDArray
 
 from benchmarks.record import add_data, file_hash, record
 from trilens import Collection, Document, MultiParams
+from trilens.datasets.beir import Beir
+from trilens.datasets.qrels import Qrels
 from trilens.evaluate.measures import per_query
 from trilens.evaluate.runs import Run
 from trilens.evaluate.significance import SEED, randomisation_p
-from trilens.text.beir import Beir
-from trilens.text.qrels import Qrels
-from trilens.text.readers import read
+from trilens.read.readers import read
 from trilens.train.recipe import read_recipe
 from trilens.train.run import starting_model
 

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from trilens.text.python_docs import standard_library
+from trilens.read.python_docs import standard_library
 
 SEED = 7
 # Questions per source. Passages are encoded once, at about 2,000 tokens per second on two cores.

@@ -130,7 +130,7 @@ def test_a_file_that_cannot_be_written_is_one_line(trilens: Trilens, hard: Path,
 
 
 def test_a_dump_is_one_commit_and_keeps_an_older_file_until_it_is_whole(hard: Path, tmp_path: Path) -> None:
-    from trilens.text.dump import dump_file, write_dump
+    from trilens.read.dump import dump_file, write_dump
 
     target = tmp_path / "d.jsonl"
     target.write_text("older")

@@ -9,8 +9,8 @@ import pytest
 
 from trilens import Collection, Document
 from trilens.encode.models import bundled_models
+from trilens.read.readers import read
 from trilens.store.config import DEFAULT_MODEL
-from trilens.text.readers import read
 
 TOPICS = {
     "pumps": "Centrifugal pumps move water. Heat transfer in the casing limits their speed.",

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from trilens import Collection, Document
+from trilens.datasets.answers import AnswerMatcher
+from trilens.datasets.dataset import Split
+from trilens.datasets.queries import Query
 from trilens.errors import BadInput
 from trilens.evaluate.evaluation import LensResult, Task, evaluate, first_answer
 from trilens.evaluate.variants import parse_variant
-from trilens.text.answers import AnswerMatcher
-from trilens.text.dataset import Split
-from trilens.text.queries import Query
 
 QUERIES = {
     "cat": Query("cat", answers=("dog",)),

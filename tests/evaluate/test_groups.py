@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from trilens import Collection, Document
+from trilens.datasets.dataset import Split
+from trilens.datasets.queries import Query
 from trilens.errors import BadInput
 from trilens.evaluate.groups import GroupResult, _label, measure_groups, require_grouping
-from trilens.text.dataset import Split
-from trilens.text.queries import Query
 
 
 @pytest.fixture

@@ -15,6 +15,10 @@ import pytest
 import pytrec_eval
 
 from trilens.collection import Collection
+from trilens.datasets.beir import Beir
+from trilens.datasets.dataset import Split
+from trilens.datasets.qrels import Qrels, read_qrels
+from trilens.datasets.queries import Query
 from trilens.errors import BadInput
 from trilens.evaluate.evaluation import Task, evaluate
 from trilens.evaluate.measures import (
@@ -28,11 +32,7 @@ from trilens.evaluate.measures import (
 )
 from trilens.evaluate.runs import Run, write_trec
 from trilens.evaluate.variants import parse_variant
-from trilens.text.beir import Beir
-from trilens.text.dataset import Split
-from trilens.text.qrels import Qrels, read_qrels
-from trilens.text.queries import Query
-from trilens.text.readers import read
+from trilens.read.readers import read
 
 DEFAULTS = ["nDCG@10", "R@100", "AP", "RR@10"]
 DATA = Path("/work/shared/data")

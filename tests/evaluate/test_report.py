@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from trilens import Collection
+from trilens.datasets.beir import Beir
 from trilens.evaluate.comparison import compare
 from trilens.evaluate.evaluation import LensResult, Task, evaluate
 from trilens.evaluate.examples import ExampleFinder
 from trilens.evaluate.report import DatasetReport, _rivals, comparison_page, dataset_report, evaluation_page
 from trilens.evaluate.variants import parse_variant
-from trilens.text.beir import Beir
-from trilens.text.readers import read as read_documents
+from trilens.read.readers import read as read_documents
 
 EVIL = '<img src=x onerror="alert(1)">&amp;'
 VOID = {"meta", "br", "img", "input", "link"}

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from trilens import Collection, Document
+from trilens.datasets.beir import Beir
 from trilens.errors import BadInput
 from trilens.evaluate.measures import means, parse_measures, per_query
 from trilens.evaluate.tuning import TuningSet, tune
 from trilens.search.fusion import Fusion
-from trilens.text.beir import Beir
 
 WORDS = [f"word{n}" for n in range(60)]
 

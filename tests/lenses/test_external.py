@@ -10,7 +10,7 @@ import pytest
 from trilens import Collection, Document
 from trilens.errors import BadInput
 from trilens.lenses import external
-from trilens.text.readers import Fields, read
+from trilens.read.readers import Fields, read
 from trilens.text.vectors import write_vector
 
 EIGHT_BITS = 2e-2

@@ -1,6 +1,6 @@
 """A plug-in reader of a binary format: a length byte and a text, upside down in case."""
 
-from trilens.text.formats import InputFile, PageContent, page_reader
+from trilens.read.formats import InputFile, PageContent, page_reader
 
 
 def read_upper(file: InputFile) -> PageContent:

@@ -3,7 +3,7 @@
 from email import policy
 from email.parser import BytesParser
 
-from trilens.text.formats import InputFile, PageContent, page_reader
+from trilens.read.formats import InputFile, PageContent, page_reader
 
 
 def read_email(file: InputFile) -> PageContent:

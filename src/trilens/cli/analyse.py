@@ -11,8 +11,8 @@ from trilens.cli.options import CollectionPath, Json, Threads
 from trilens.cli.progress import progress_bar
 from trilens.cli.render import out, print_json
 from trilens.collection import Collection
+from trilens.datasets.dataset import judged_queries
 from trilens.evaluate.token_retrieval import analyse as analyse_tokens
-from trilens.text.dataset import judged_queries
 
 
 def analyse(

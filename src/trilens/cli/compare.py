@@ -16,6 +16,8 @@ from trilens.cli.options import Json, Lens, Threads, lens_names
 from trilens.cli.progress import progress_bar
 from trilens.cli.render import out, print_json, printable, require_page, snippet, write_page
 from trilens.collection import Collection
+from trilens.datasets.dataset import judged_queries
+from trilens.datasets.qrels import Qrels, read_qrels
 from trilens.errors import BadInput
 from trilens.evaluate.comparison import Comparison, require_judged
 from trilens.evaluate.comparison import compare as compare_runs
@@ -27,8 +29,6 @@ from trilens.evaluate.report import comparison_page
 from trilens.evaluate.runs import read_trec
 from trilens.evaluate.significance import SEED
 from trilens.evaluate.verdict import method, notes, verdict
-from trilens.text.dataset import judged_queries
-from trilens.text.qrels import Qrels, read_qrels
 
 SUFFIXES = (".gz", ".xz", ".bz2", ".trec", ".run", ".txt", ".tsv")
 MOST_GAINS = 6

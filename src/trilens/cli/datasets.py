@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from trilens.cli.progress import byte_progress
-from trilens.evaluate.beir_archives import BeirArchive, BytesDone
-from trilens.evaluate.datasets import open_dataset
-from trilens.text.dataset import Dataset
+from trilens.datasets.beir_archives import BeirArchive, BytesDone
+from trilens.datasets.dataset import Dataset
+from trilens.datasets.layouts import open_dataset
 
 
 def dataset_of(source: str) -> Dataset:

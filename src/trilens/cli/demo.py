@@ -19,11 +19,11 @@ from trilens.collection import Collection
 from trilens.encode.folder import fingerprint_model
 from trilens.encode.models import resolve_model
 from trilens.errors import BadInput, TrilensError
+from trilens.read.python_docs import standard_library
 from trilens.search.hits import HITS, Hit
 from trilens.store.config import DEFAULT_MODEL
 from trilens.store.schema import FORMAT_VERSION
 from trilens.text.files import user_cache
-from trilens.text.python_docs import standard_library
 
 QUESTIONS = (
     "compute the difference between two dates",

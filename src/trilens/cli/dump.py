@@ -10,7 +10,7 @@ from trilens.cli.options import CollectionPath
 from trilens.cli.progress import progress_bar
 from trilens.cli.render import out
 from trilens.collection import Collection
-from trilens.text.dump import dump_file, write_dump
+from trilens.read.dump import dump_file, write_dump
 
 
 def dump(

@@ -13,8 +13,10 @@ from trilens.cli.datasets import downloading
 from trilens.cli.options import Json, Language, LensToMake, Model, Threads, collection_options, comma_list, lens_names
 from trilens.cli.progress import progress_bar
 from trilens.cli.render import out, print_json, require_page, write_page
+from trilens.datasets.answers import AnswerKind
+from trilens.datasets.dataset import Dataset, Split, in_languages
+from trilens.datasets.layouts import choose_split, open_dataset
 from trilens.errors import BadInput
-from trilens.evaluate.datasets import choose_split, open_dataset
 from trilens.evaluate.evaluation import LensResult, Task, evaluate
 from trilens.evaluate.groups import GROUPINGS, require_grouping
 from trilens.evaluate.judged_corpus import corpus_collection
@@ -25,8 +27,6 @@ from trilens.evaluate.soundness import Soundness, examine
 from trilens.evaluate.variants import Variant, parse_variant
 from trilens.lenses.registry import lens_type, lenses_with, needed_heads
 from trilens.store.config import DEFAULT_LENSES
-from trilens.text.answers import AnswerKind
-from trilens.text.dataset import Dataset, Split, in_languages
 
 
 def eval(

@@ -9,7 +9,7 @@ from trilens.cli.options import CollectionPath, Json
 from trilens.cli.render import out, print_json, printable
 from trilens.collection import Collection
 from trilens.errors import BadInput
-from trilens.text.dump import to_record
+from trilens.read.dump import to_record
 
 
 def get(

@@ -10,8 +10,8 @@ import typer
 from trilens.cli.ingest import ingest, reads_vectors, settings
 from trilens.cli.options import Json, Language, LensConfig, LensToMake, Model, OverlapWords, PassageWords, Threads, To
 from trilens.errors import BadInput
-from trilens.text.reader_table import built_in_formats
-from trilens.text.readers import Fields, read, spool_stdin, survey
+from trilens.read.reader_table import built_in_formats
+from trilens.read.readers import Fields, read, spool_stdin, survey
 
 MOST_MESSAGES = 20
 

@@ -9,8 +9,8 @@ import typer
 
 from trilens.cli.ingest import ingest, settings
 from trilens.cli.options import Json, Language, LensConfig, LensToMake, Model, OverlapWords, PassageWords, Threads, To
-from trilens.text.dump import read_dump
-from trilens.text.readers import spool_stdin
+from trilens.read.dump import read_dump
+from trilens.read.readers import spool_stdin
 
 
 def load(

@@ -14,11 +14,11 @@ from trilens.cli.options import CollectionPath, Json, Lens, Threads, lens_names
 from trilens.cli.progress import progress_bar
 from trilens.cli.render import out, print_json
 from trilens.collection import Collection
+from trilens.datasets.dataset import Dataset
 from trilens.errors import BadInput
 from trilens.evaluate.tuning import FEWEST, Tuning, TuningSet
 from trilens.evaluate.tuning import tune as tune_fusion
 from trilens.search.fusion import POLICIES, Policy
-from trilens.text.dataset import Dataset
 
 SPLIT_SUFFIX = re.compile(r":[^:/\\]+$")  # not the colon of a drive letter, which a path follows
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from trilens.datasets.qrels import Qrels
 from trilens.errors import BadInput
 from trilens.evaluate.measures import HitMeasure, parse_measures, per_query
 from trilens.evaluate.runs import Run
 from trilens.evaluate.significance import SEED, TIE, bootstrap_interval, holm, randomisation_p
 from trilens.kernels.array_types import Float64s
-from trilens.text.qrels import Qrels
 
 SIGNIFICANT = 0.05
 

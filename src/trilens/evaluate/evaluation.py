@@ -7,14 +7,14 @@ from time import perf_counter
 from typing import Any
 
 from trilens.collection import Collection
+from trilens.datasets.answers import AnswerKind, AnswerMatcher
+from trilens.datasets.dataset import Split
 from trilens.errors import BadInput
 from trilens.evaluate.groups import GroupResult, Labels, measure_groups
 from trilens.evaluate.measures import ByQuery, HitMeasure, choose_measures, depth_of, hits_per_query, means, per_query
 from trilens.evaluate.runs import Run, strictly_decreasing
 from trilens.evaluate.variants import Variant
 from trilens.search.hits import Hit
-from trilens.text.answers import AnswerKind, AnswerMatcher
-from trilens.text.dataset import Split
 
 
 @dataclass(frozen=True, slots=True)

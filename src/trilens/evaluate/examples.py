@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from trilens.datasets.qrels import Qrels
 from trilens.evaluate.comparison import Comparison
 from trilens.evaluate.measures import ranks as ranks_of
 from trilens.evaluate.runs import Run
 from trilens.evaluate.significance import TIE
 from trilens.explain.explanation import Explanation
 from trilens.kernels.array_types import Float64s
-from trilens.text.qrels import Qrels
 
 NOTABLE = 0.01  # words below this fraction of the largest gain are omitted
 Explain = Callable[[str, str], Explanation]

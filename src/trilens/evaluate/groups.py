@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from trilens.collection import Collection
+from trilens.datasets.dataset import Split
 from trilens.errors import BadInput
 from trilens.evaluate.measures import ByQuery, means
 from trilens.text.analysis import AnalysisConfig, Analyzer
-from trilens.text.dataset import Split
 
 LENGTH_LIMITS = (64, 128, 256, 512, 1024, 2048, 4096, 8192)
 WORDS = Analyzer(AnalysisConfig(language="none", stop_words=False, stem=False))

@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Any
 
 from trilens.collection import Collection
+from trilens.datasets.dataset import Dataset
 from trilens.encode.folder import fingerprint_model
 from trilens.encode.models import resolve_model
 from trilens.errors import CollectionError
+from trilens.read.readers import read, survey
 from trilens.store.config import CollectionConfig
 from trilens.store.writer import DocumentsDone
-from trilens.text.dataset import Dataset
-from trilens.text.readers import read, survey
 
 AT_ONCE = 10_000
 

@@ -14,10 +14,10 @@ from typing import Any
 import ir_measures
 import numpy as np
 
+from trilens.datasets.dataset import Split
+from trilens.datasets.qrels import Qrels
 from trilens.errors import BadInput
 from trilens.evaluate.runs import Run
-from trilens.text.dataset import Split
-from trilens.text.qrels import Qrels
 
 # Default measures of judged queries, and of queries with answers.
 JUDGED = ("nDCG@10", "R@100", "AP", "RR@10")

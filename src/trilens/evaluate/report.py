@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from trilens.collection import Collection
+from trilens.datasets.dataset import Split
 from trilens.evaluate.charts import Point, intervals, trade_off
 from trilens.evaluate.comparison import Comparison, compare
 from trilens.evaluate.evaluation import LensResult
@@ -24,7 +25,6 @@ from trilens.evaluate.sections import (
 )
 from trilens.evaluate.variants import Variant
 from trilens.explain.sheet import safe, sheet
-from trilens.text.dataset import Split
 
 EXAMPLES_EACH = 2
 READING = """<details class="card"><summary>How to read this report</summary>

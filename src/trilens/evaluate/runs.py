@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from trilens.errors import BadInput
-from trilens.text.decode import Place, TextLines, open_bytes
+from trilens.read.decode import Place, TextLines, open_bytes
 from trilens.text.files import shown
 
 Run = dict[str, dict[str, float]]

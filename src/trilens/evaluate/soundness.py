@@ -3,8 +3,8 @@
 from dataclasses import asdict, dataclass
 
 from trilens.collection import Collection
+from trilens.datasets.dataset import Split
 from trilens.errors import BadInput
-from trilens.text.dataset import Split
 
 
 @dataclass(frozen=True, slots=True)

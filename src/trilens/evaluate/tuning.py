@@ -13,6 +13,8 @@ import ir_measures
 import numpy as np
 
 from trilens.collection import Collection
+from trilens.datasets.dataset import Dataset, Split, with_judgements
+from trilens.datasets.qrels import Qrels
 from trilens.errors import BadInput
 from trilens.evaluate.measures import HitMeasure, parse_measure
 from trilens.evaluate.soundness import examine
@@ -20,8 +22,6 @@ from trilens.evaluate.weights import STEPS, Weights, best_weights
 from trilens.kernels.array_types import Float64s, Int64s
 from trilens.search.candidates import Candidates
 from trilens.search.fusion import POLICIES, Fusion, Policy, fuse, rank_by
-from trilens.text.dataset import Dataset, Split, with_judgements
-from trilens.text.qrels import Qrels
 
 RRF_KS = (10.0, 30.0, 60.0, 100.0)
 FOLDS = 5

@@ -8,10 +8,10 @@ from trilens.encode.folder import ModelConfig
 from trilens.encode.reading import Reading
 from trilens.encode.tokens import Tokens
 from trilens.errors import BadInput
-from trilens.text.decode import open_bytes
+from trilens.read.decode import open_bytes
+from trilens.read.jsonlines import read_jsonl
+from trilens.read.python_docs import standard_library
 from trilens.text.files import shown
-from trilens.text.jsonlines import read_jsonl
-from trilens.text.python_docs import standard_library
 
 MOST_TEXTS = 500
 DOCSTRINGS = 240

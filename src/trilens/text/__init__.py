@@ -1,1 +1,1 @@
-"""Documents and the readers that produce them, passage splitting, datasets, and text analysis for BM25."""
+"""Documents, passage splitting, and text analysis for BM25."""

@@ -8,8 +8,8 @@ import numpy as np
 from sentence_transformers import SentenceTransformer
 from transformers import TrainerCallback, TrainerControl, TrainerState
 
+from trilens.datasets.answers import AnswerKind
 from trilens.kernels.array_types import Int64s
-from trilens.text.answers import AnswerKind
 from trilens.train.data.examples import Examples
 from trilens.train.data.mixture import Mixture
 from trilens.train.encoder import TorchEncoder

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from trilens.text.decode import Place
+from trilens.read.decode import Place
 from trilens.text.document import Document
 from trilens.train.data.builder import ExamplesBuilder
 from trilens.train.data.examples import Examples

@@ -1,8 +1,8 @@
 """Reader of BEIR folders: each judged query is an example, its relevant documents are the positives."""
 
+from trilens.datasets.beir import Beir
 from trilens.errors import BadInput
-from trilens.text.beir import Beir
-from trilens.text.decode import Place
+from trilens.read.decode import Place
 from trilens.text.files import shown
 from trilens.train.data.raw_example import Items, RawExample
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from trilens.errors import BadInput
-from trilens.text.decode import Place
+from trilens.read.decode import Place
 from trilens.text.document import Document
 from trilens.text.files import shown
 from trilens.train.data.examples import Columns, Examples

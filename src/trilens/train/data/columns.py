@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from trilens.errors import BadInput
-from trilens.text.decode import Place
-from trilens.text.records import ID_FIELDS, Fields, Record
-from trilens.text.values import a_string, an_id, an_object, kind_of, scores
+from trilens.read.decode import Place
+from trilens.read.records import ID_FIELDS, Fields, Record
+from trilens.read.values import a_string, an_id, an_object, kind_of, scores
 from trilens.train.data.raw_example import InlinePassage, Item, Items, RawExample
 from trilens.train.data.record_files import read_records
 

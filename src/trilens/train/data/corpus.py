@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from trilens.errors import BadInput
-from trilens.text.decode import Place, TextLines, open_bytes
+from trilens.read.decode import Place, TextLines, open_bytes
+from trilens.read.reader_table import TSV, reader_for
+from trilens.read.records import AUTOMATIC, to_document
 from trilens.text.document import Document
 from trilens.text.files import shown
-from trilens.text.reader_table import TSV, reader_for
-from trilens.text.records import AUTOMATIC, to_document
 from trilens.train.data.record_files import read_records
 
 HEADERS = {"id", "_id", "pid", "qid", "doc_id", "docid"}

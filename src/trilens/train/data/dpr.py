@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from trilens.errors import BadInput
-from trilens.text.records import Record
-from trilens.text.values import a_list, a_string, an_id, an_object, kind_of, scores, strings
+from trilens.read.records import Record
+from trilens.read.values import a_list, a_string, an_id, an_object, kind_of, scores, strings
 from trilens.train.data.raw_example import InlinePassage, Item, Items, RawExample, Reference
 from trilens.train.data.record_files import read_records
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from trilens.errors import BadInput
-from trilens.text.decode import Place
+from trilens.read.decode import Place
 
 
 class InlinePassage(NamedTuple):

@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from trilens.errors import BadInput
-from trilens.text.decode import Place, open_bytes
+from trilens.read.decode import Place, open_bytes
+from trilens.read.formats import InputFile
+from trilens.read.reader_table import reader_for, record_suffixes
+from trilens.read.records import AUTOMATIC, Fields, Record
 from trilens.text.files import shown
-from trilens.text.formats import InputFile
-from trilens.text.reader_table import reader_for, record_suffixes
-from trilens.text.records import AUTOMATIC, Fields, Record
 
 PARQUET = ".parquet"
 

@@ -6,8 +6,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
+from trilens.datasets.beir import Beir
 from trilens.errors import BadInput, first_error
-from trilens.text.beir import Beir
 from trilens.text.files import shown
 from trilens.train.data.beir import read_beir
 from trilens.train.data.builder import Corpus, ExamplesBuilder

@@ -4,11 +4,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from trilens.errors import BadInput
-from trilens.text.decode import Place, TextLines, open_bytes
+from trilens.read.decode import Place, TextLines, open_bytes
+from trilens.read.reader_table import TEXT, TSV, reader_for
+from trilens.read.records import Record
+from trilens.read.values import a_number, an_id, kind_of
 from trilens.text.files import shown
-from trilens.text.reader_table import TEXT, TSV, reader_for
-from trilens.text.records import Record
-from trilens.text.values import a_number, an_id, kind_of
 from trilens.train.data.raw_example import Item, Items, RawExample
 from trilens.train.data.record_files import read_records
 

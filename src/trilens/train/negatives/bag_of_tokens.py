@@ -8,6 +8,7 @@ from typing import cast
 
 import numpy as np
 
+from trilens.datasets.answers import AnswerKind, AnswerMatcher
 from trilens.encode.encoder import Encoded, Encoder, Progress
 from trilens.encode.model import ModelEncoder
 from trilens.errors import BadInput
@@ -16,7 +17,6 @@ from trilens.index.topk import TopK
 from trilens.kernels.array_types import Int64s
 from trilens.lenses.tokens import TokensLens
 from trilens.represent import Sparse
-from trilens.text.answers import AnswerKind, AnswerMatcher
 from trilens.train.data.examples import Examples
 from trilens.train.negatives.random_negatives import random_negatives
 

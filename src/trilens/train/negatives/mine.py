@@ -14,10 +14,10 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from trilens.collection import Collection
+from trilens.datasets.answers import AnswerKind, AnswerMatcher
 from trilens.errors import BadInput, first_error
 from trilens.kernels.array_types import Float32s
 from trilens.search.hits import Hit
-from trilens.text.answers import AnswerKind, AnswerMatcher
 from trilens.text.document import Document
 from trilens.text.passages import passage_text
 from trilens.train.data.examples import Examples

@@ -2,7 +2,7 @@
 
 from functools import lru_cache
 
-from trilens.text.answers import answer_tokens
+from trilens.datasets.answers import answer_tokens
 
 WORDS = 3
 CACHED_TEXTS = 16_384  # the same passages are candidates of many queries

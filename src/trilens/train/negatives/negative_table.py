@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from trilens.datasets.answers import AnswerKind, AnswerMatcher
 from trilens.encode.encoder import Encoder, Progress
 from trilens.errors import BadInput
 from trilens.index.topk import TopK
 from trilens.kernels.array_types import Float32s, Int64s
 from trilens.represent.arrays import save_arrays
 from trilens.store.folders import checksum, force
-from trilens.text.answers import AnswerKind, AnswerMatcher
 from trilens.text.files import shown
 from trilens.train.data.examples import Examples
 from trilens.train.negatives.corpus_index import corpus_searcher

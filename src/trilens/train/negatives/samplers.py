@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
+from trilens.datasets.answers import AnswerKind
 from trilens.kernels.array_types import Int64s
-from trilens.text.answers import AnswerKind
 from trilens.train.data.examples import Examples
 from trilens.train.encoder import TorchEncoder
 from trilens.train.negatives.bag_of_tokens import BagNegatives

@@ -1,0 +1,1 @@
+"""Judged collections: layouts of corpora, queries and relevance judgements, and how to obtain them."""

@@ -1,0 +1,1 @@
+"""From files, folders and standard input to documents: sources, formats and records."""
