@@ -7,6 +7,7 @@ checksums, and the catalog holds the checksum of the manifest, so a folder can b
 import os
 import secrets
 import shutil
+import stat
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from hashlib import blake2b
@@ -106,11 +107,14 @@ def require_whole(root: Path, record: FolderRecord, inside: str = "", *, read: b
 def file_problem(folder: Path, file: FileRecord, read: bool = True) -> str | None:
     """What is wrong with a file of a folder; None if nothing is. Its checksum is compared only with `read`."""
     path = folder / file.path
-    if not path.is_file():
+    try:
+        found = path.stat()  # once: a merge may remove the file at any time
+    except (FileNotFoundError, NotADirectoryError):
         return f"{path} is missing"
-    size = path.stat().st_size
-    if size != file.bytes:
-        return f"{path} has {size} bytes; expected {file.bytes}"
+    if not stat.S_ISREG(found.st_mode):
+        return f"{path} is not a file"
+    if found.st_size != file.bytes:
+        return f"{path} has {found.st_size} bytes; expected {file.bytes}"
     if read and checksum(path) != file.checksum:
         return f"{path} has changed: its checksum is not the one in the catalog"
     return None
