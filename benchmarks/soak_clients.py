@@ -10,6 +10,7 @@ from time import monotonic, perf_counter
 from typing import Any
 
 from trilens import Document
+from trilens.store.filters import MOST_CONDITIONS
 
 SEARCH = "/api/v1/collections/soak/search"
 DOCUMENTS = "/api/v1/collections/soak/documents"
@@ -73,7 +74,7 @@ def hostile(number: int) -> dict[str, Any]:
         {"$or": [{"tags": f"x{one}"} for one in range(5_900)]},
         {"tags": {"$in": [f"x{one}" for one in range(5_900)]}},
         {"$and": [{"$or": [{"n": one}, {"tags": f"x{one}"}]} for one in range(300)]},
-        {"$or": [{"n": {"$gt": one}} for one in range(256)]},  # within the limits of filters
+        {"$or": [{"n": {"$gt": one}} for one in range(MOST_CONDITIONS)]},  # within the limits of filters
         nested,
     ]
     return filters[number % len(filters)]

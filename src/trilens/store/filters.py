@@ -22,7 +22,7 @@ LOGIC = ("$and", "$or", "$not")
 DEEPEST = 16
 MOST_BRACKETS = 24  # nested; SQLite's parser fails at 28
 SAFE_INTEGER = 1 << 63
-MOST_CONDITIONS = 256  # each reads the metadata of all documents
+MOST_CONDITIONS = 64  # each reads the metadata of all documents
 MOST_VALUES = 250_000  # in lists
 
 
