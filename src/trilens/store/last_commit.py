@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from trilens.errors import CollectionDamaged
+from trilens.store.catalog import Catalog
 from trilens.store.commit_record import CommitRecord
 from trilens.store.failures import clear_errors
 from trilens.store.folders import REPAIR, force
@@ -43,3 +44,17 @@ def require_commit(root: Path, commit: int, recorded: CommitRecord) -> None:
             f"the catalog of {root} is at commit {commit}, but commit {recorded.commit} was made: its write-ahead log is "
             f"damaged or missing; {REPAIR}"
         )
+
+
+def open_verified(root: Path) -> Catalog:
+    """The catalog of a collection, verified, in a read transaction that sees its last commit."""
+    recorded = read_last_commit(root)
+    catalog = Catalog.open(root)
+    try:
+        catalog.begin()
+        require_commit(root, catalog.commit_number(), recorded)
+        catalog.verify()
+    except BaseException:
+        catalog.close()
+        raise
+    return catalog

@@ -19,7 +19,7 @@ from trilens.store.catalog import Catalog, has_moved_on
 from trilens.store.documents import StoredDocuments
 from trilens.store.failures import clear_errors
 from trilens.store.fair_lock import FairLock
-from trilens.store.last_commit import read_last_commit, require_commit
+from trilens.store.last_commit import open_verified
 from trilens.store.lens_set import LensSet
 from trilens.store.masks import FilterMasks
 from trilens.store.records import read_records
@@ -221,12 +221,8 @@ def _open(root: Path, lenses: LensSet, previous: Snapshot | None) -> tuple[Catal
     shared = {part.record.id: part for part in previous.shared.every} if previous else {}
     known = {folder_id: opened.record for folder_id, opened in (segments | shared).items()}
     for remaining in reversed(range(TRIES)):
-        recorded = read_last_commit(root)
-        catalog = Catalog.open(root)
+        catalog = open_verified(root)
         try:
-            catalog.begin()
-            require_commit(root, catalog.commit_number(), recorded)
-            catalog.verify()
             records = read_records(root, catalog.folders(), known)
             opened = [segments.get(record.id) or Segment(root, record, lenses) for record in records.segments]
             parts = [shared.get(record.id) or SharedPart(root, record, lenses) for record in records.shared]

@@ -1,7 +1,7 @@
 """Taking a backup of the last commit, while others read and write the collection."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,12 +10,12 @@ from typing import IO
 from trilens.errors import BadInput, CollectionDamaged
 from trilens.store.backup.contents import Backup, Contents, file_name, with_manifest
 from trilens.store.backup.place import BackupPlace, CheckedSource
-from trilens.store.catalog import Catalog, has_moved_on
+from trilens.store.catalog import has_moved_on
 from trilens.store.check import BytesDone
 from trilens.store.commit_record import CommitRecord
 from trilens.store.failures import clear_errors
 from trilens.store.folders import FOLDER, MANIFEST, REPAIR, read_record
-from trilens.store.last_commit import read_last_commit, require_commit
+from trilens.store.last_commit import open_verified
 from trilens.store.schema import FolderRecord
 
 TRIES = 100
@@ -156,12 +156,5 @@ def _bytes(folder: FolderRecord) -> int:
 
 def _last_commit(root: Path) -> tuple[CommitRecord, int]:
     """The record of the last commit, and its number of documents."""
-    recorded = read_last_commit(root)
-    catalog = Catalog.open(root)
-    try:
-        catalog.begin()
-        require_commit(root, catalog.commit_number(), recorded)
-        catalog.verify()
+    with closing(open_verified(root)) as catalog:
         return CommitRecord.of(catalog), catalog.count()
-    finally:
-        catalog.close()
