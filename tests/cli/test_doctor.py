@@ -22,13 +22,16 @@ def run(code: str, **environment: str) -> tuple[int, Any, list[str]]:
 
 
 def test_a_whole_installation_has_no_problems(tmp_path: Path) -> None:
-    code, found, messages = run(DOCTOR, XDG_CACHE_HOME=str(tmp_path))
+    home = tmp_path / "home"
+    home.mkdir()
+    code, found, messages = run(DOCTOR, XDG_CACHE_HOME=str(tmp_path), HOME=str(home))
     assert (code, messages, found["problems"]) == (0, [], [])
     assert found["versions"]["numpy"] == version("numpy")
     assert found["self_test"]["lenses"] == ["bm25", "dense"]
     assert found["kernels"]["compiled"] > 0  # those of the self-test, at least
     assert found["machine"]["cores"] >= found["machine"]["cores for this process"] >= 1
     assert found["writable"] == {str(tmp_path / "trilens"): True} | found["writable"]
+    assert [path.name for path in home.rglob("*")] == []  # no package leaves identifiers or events there
     assert {extra["name"]: extra["missing"] for extra in found["extras"]}["serve"] == []
 
 
