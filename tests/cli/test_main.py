@@ -1,11 +1,18 @@
 """The command line as users meet it: what goes to which stream, exit codes, one line for every error."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from trilens.cli.main import COMMANDS, load_command
+
 from .conftest import CORPUS, Trilens
+
+CHOICES = ("format", "pooling", "precision")  # the help lists their values
+NAMES = [name for names in COMMANDS.values() for name in names]
 
 
 @pytest.fixture
@@ -175,28 +182,54 @@ def test_an_option_given_twice_is_refused(tmp_path: Path, corpus: Path, trilens:
     assert not (tmp_path / "c").exists()
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        "index",
-        "search",
-        "delete",
-        "get",
-        "info",
-        "check",
-        "optimize",
-        "eval",
-        "compare",
-        "disentangle",
-        "explain",
-        "serve",
-        "demo",
-    ],
-)
+@pytest.mark.parametrize("command", NAMES)
 def test_help_has_examples(command: str, trilens: Trilens) -> None:
     outcome = trilens(command, "--help")
     assert outcome.code == 0
-    assert f"trilens {command}" in outcome.out
+    assert f"trilens {command}" in outcome.out.partition("Example")[2]
+
+
+@pytest.mark.parametrize("command", NAMES)
+def test_values_have_names_in_capitals(command: str) -> None:
+    """The rest of the help is built from the types of the arguments, which users do not need to know."""
+    valued = [parameter for parameter in load_command(command).params if not getattr(parameter, "is_flag", False)]
+    unnamed = [
+        parameter.name for parameter in valued if not (parameter.metavar or "").isupper() and parameter.name not in CHOICES
+    ]
+    assert unnamed == []
+
+
+def test_help_lists_every_command_once_with_the_first_line_of_its_docstring(trilens: Trilens) -> None:
+    shown = " ".join(line.strip(" │") for line in trilens("--help").out.splitlines())
+    files = {path.stem for path in Path(load_command.__code__.co_filename).parent.glob("*.py")}
+    assert set(NAMES) <= files and len(set(NAMES)) == len(NAMES)
+    for name in NAMES:
+        summary = load_command(name).help.partition("\n")[0]
+        assert summary.split()[0] in shown and f"{name} " in shown
+    assert all(f"─ {panel} ─" in shown for panel in COMMANDS)
+
+
+def test_version_and_help_import_no_command() -> None:
+    """They answer at once, and in an installation in which numpy or numba cannot be imported."""
+    code = "import sys; from trilens.cli.main import main; sys.argv = ['trilens', {!r}]; main()"
+    for option in ("--version", "--help"):
+        broken = "import sys; sys.modules.update(dict.fromkeys(('numpy', 'numba', 'onnxruntime', 'trilens.collection')));"
+        done = subprocess.run([sys.executable, "-c", broken + code.format(option)], capture_output=True, text=True)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert "trilens" in done.stdout
+
+
+def test_without_ir_measures_an_evaluation_names_the_extra(
+    tmp_path: Path, trilens: Trilens, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.trec").write_text(f"q Q0 d 1 1.0 {name}\n")
+    (tmp_path / "qrels").write_text("q 0 d 1\n")
+    arguments = ("compare", tmp_path / "a.trec", tmp_path / "b.trec", "--qrels", tmp_path / "qrels")
+    assert trilens(*arguments).code == 0
+    monkeypatch.setitem(sys.modules, "ir_measures", None)  # importing it fails
+    outcome = trilens(*arguments)
+    assert (outcome.code, outcome.err) == (1, "trilens: evaluation needs ir-measures: run `pip install 'trilens[eval]'`\n")
 
 
 def test_stop_words_alone_find_nothing_and_a_large_k_is_fine(collection: Path, trilens: Trilens) -> None:

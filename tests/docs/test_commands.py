@@ -15,10 +15,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import typer
 
 from benchmarks.__main__ import CHAPTERS
-from trilens.cli.main import app, main
+from trilens.cli.main import load_command, main
 
 from .pages import PAGES, ROOT, Command, commands, python
 
@@ -88,9 +87,7 @@ def test_commands_parse(command: Command) -> None:
 
 def parse_trilens(words: list[str]) -> None:
     """The command exists and accepts these arguments and options."""
-    group = typer.main.get_command(app)
-    known = group.commands[words[1]]  # type: ignore[attr-defined]
-    with known.make_context(words[1], list(words[2:])) as context:
+    with load_command(words[1]).make_context(words[1], list(words[2:])) as context:
         assert context.params
 
 

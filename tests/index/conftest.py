@@ -1,20 +1,9 @@
-from collections.abc import Iterator
 from itertools import pairwise
 
-import faiss
 import numpy as np
 import pytest
 
 from .token_index import DOCS, ROWS, TokenIndex, build, make_index
-
-
-@pytest.fixture(autouse=True, scope="session")
-def one_thread() -> Iterator[None]:
-    """Clustering so few tokens with several threads spends its time on synchronisation."""
-    threads = faiss.omp_get_max_threads()
-    faiss.omp_set_num_threads(1)
-    yield
-    faiss.omp_set_num_threads(threads)
 
 
 @pytest.fixture(scope="session")

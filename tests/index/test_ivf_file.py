@@ -1,3 +1,4 @@
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -33,6 +34,13 @@ def test_another_size_is_refused(path: Path) -> None:
     for dim, rows in ((DIM + 16, ROWS), (DIM, ROWS + 1)):
         with pytest.raises(CollectionDamaged, match=r"ivf\.faiss is not the whole faiss index"):
             open_ivf(path, dim, rows)
+
+
+def test_without_faiss_a_file_is_still_checked(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "faiss", None)  # importing it fails
+    assert open_ivf(path, DIM, ROWS) is None
+    with pytest.raises(CollectionDamaged, match=r"ivf\.faiss is not the whole faiss index"):
+        open_ivf(path, DIM, ROWS + 1)
 
 
 def test_every_size_in_the_file_is_checked(path: Path) -> None:

@@ -5,7 +5,6 @@ import pytest
 from trilens import Collection
 
 from ..index.conftest import index as index
-from ..index.conftest import one_thread as one_thread
 from .explained import make_collection, make_documentation, make_terms
 
 

@@ -1,5 +1,6 @@
 """The dense lens: exact search by hand, the IVF index against exact search, and explanations word by word."""
 
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -125,6 +126,22 @@ def test_a_filter_on_one_cluster_is_answered_in_full(large: DensePart) -> None:
 def test_many_rows_can_be_asked_for(large: DensePart, k: int) -> None:
     top = NEAR.searcher([large], [None]).search(QUERIES, k)
     assert top.rows.tolist() == truth(k).rows.tolist()
+
+
+def test_without_faiss_large_parts_are_searched_exactly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Parts with an index file and parts that were built without faiss; the advice says how to search them faster."""
+    build(NEAR, DOCS, tmp_path / "with")
+    with monkeypatch.context() as patch:
+        patch.setitem(sys.modules, "faiss", None)  # importing it fails
+        parts = [NEAR.open(tmp_path / "with"), build(NEAR, DOCS, tmp_path / "without")]
+        assert [part.ann for part in parts] == [None, None]
+        for part in parts:
+            top = NEAR.searcher([part], [None]).search(QUERIES, 10)
+            assert top.rows.tolist() == truth(10).rows.tolist()
+            assert "pip install 'trilens[faiss]'" in NEAR.figures([part])["advice"]
+    assert NEAR.figures([NEAR.open(tmp_path / "with")]) == {}
+    assert "optimize --retrain" in NEAR.figures(parts[1:])["advice"]
+    assert EXACT.figures(parts) == {}
 
 
 def test_small_and_large_parts_answer_together(large: DensePart, tmp_path: Path) -> None:

@@ -18,9 +18,9 @@ from trilens.evaluate.token_retrieval import analyse as analyse_tokens
 def analyse(
     path: CollectionPath,
     data: Annotated[
-        str, typer.Argument(metavar="DATA", help="Judged queries: a dataset folder, or beir/NAME.", show_default=False)
+        str, typer.Argument(metavar="DATASET", help="Judged queries: a dataset folder, or beir/NAME.", show_default=False)
     ],
-    split: Annotated[str, typer.Option(help="Split of the judged queries.")] = "test",
+    split: Annotated[str, typer.Option(metavar="NAME", help="Split of the judged queries.")] = "test",
     threads: Threads = None,
     json: Json = False,
 ) -> None:

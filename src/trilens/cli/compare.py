@@ -50,9 +50,11 @@ def compare(
     ] = None,
     dataset: Annotated[
         str | None,
-        typer.Option("--dataset", metavar="DATA", help="Judged queries: a dataset folder, or beir/NAME.", show_default=False),
+        typer.Option(
+            "--dataset", metavar="DATASET", help="Judged queries: a dataset folder, or beir/NAME.", show_default=False
+        ),
     ] = None,
-    split: Annotated[str, typer.Option(help="Split of the dataset.")] = "test",
+    split: Annotated[str, typer.Option(metavar="NAME", help="Split of the dataset.")] = "test",
     measure: Annotated[
         list[str] | None,
         typer.Option(
@@ -65,12 +67,12 @@ def compare(
     collection: Annotated[
         Path | None,
         typer.Option(
-            "--collection", metavar="FOLDER", help="A collection whose lenses explain the differences.", show_default=False
+            "--collection", metavar="COLLECTION", help="A collection whose lenses explain the differences.", show_default=False
         ),
     ] = None,
     lens: Lens = None,
     examples: Annotated[int, typer.Option("--examples", metavar="N", min=0, help="Number of example queries.")] = 5,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the randomisation test and the bootstrap.")] = SEED,
+    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed of the randomisation test and the bootstrap.")] = SEED,
     markdown: Annotated[Path | None, typer.Option(metavar="FILE", help="Write Markdown tables.", show_default=False)] = None,
     html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write an HTML page.", show_default=False)] = None,
     png: Annotated[

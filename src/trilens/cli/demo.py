@@ -38,7 +38,8 @@ PASSAGES = {"words": 60, "overlap": 10}  # short passages keep the summary of a 
 
 def demo(
     question: Annotated[
-        str | None, typer.Argument(help="The query. Default: example queries, then a prompt.", show_default=False)
+        str | None,
+        typer.Argument(metavar="QUERY", help="The query. Default: example queries, then a prompt.", show_default=False),
     ] = None,
     to: Annotated[
         Path | None,

@@ -21,8 +21,8 @@ BAR = 30
 
 
 def disentangle(
-    text: Annotated[str, typer.Argument(help="The text.", show_default=False)],
-    model: Annotated[str, typer.Option(help="Bundled model or model folder.")] = DEFAULT_MODEL,
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="The text.", show_default=False)],
+    model: Annotated[str, typer.Option(metavar="MODEL", help="Bundled model or model folder.")] = DEFAULT_MODEL,
     passage: Annotated[bool, typer.Option("--passage", help="Encode the text as a passage instead of a query.")] = False,
     top: Annotated[int, typer.Option(min=1, metavar="N", help="Number of terms.")] = 30,
     png: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw a word cloud.", show_default=False)] = None,

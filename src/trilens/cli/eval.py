@@ -52,7 +52,9 @@ def eval(
             show_default=False,
         ),
     ] = None,
-    split: Annotated[str | None, typer.Option(help="Split of the queries.", show_default="test, or the only split")] = None,
+    split: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Split of the queries.", show_default="test, or the only split")
+    ] = None,
     measure: Annotated[
         list[str] | None,
         typer.Option(
@@ -72,12 +74,16 @@ def eval(
     ] = None,
     queries: Annotated[
         Path | None,
-        typer.Option(help="Queries: JSONL, JSON, TSV, CSV with answers (DPR), or TREC topics.", show_default=False),
+        typer.Option(
+            metavar="FILE", help="Queries: JSONL, JSON, TSV, CSV with answers (DPR), or TREC topics.", show_default=False
+        ),
     ] = None,
     qrels: Annotated[
-        Path | None, typer.Option(help="Judgements of --queries, in three or four columns.", show_default=False)
+        Path | None, typer.Option(metavar="FILE", help="Judgements of --queries, in three or four columns.", show_default=False)
     ] = None,
-    answers: Annotated[str, typer.Option(help="How answers are matched: string (as in DPR) or regex.")] = "string",
+    answers: Annotated[
+        str, typer.Option(metavar="NAME", help="How answers are matched: string (as in DPR) or regex.")
+    ] = "string",
     lang: Annotated[
         str | None,
         typer.Option(

@@ -25,7 +25,7 @@ RED_SHADES = ("", "on grey11", "on grey19", "on dark_red", "bold white on red3")
 @with_search_options
 def explain(
     path: CollectionPath,
-    query: Annotated[str, typer.Argument(help="The query.", show_default=False)],
+    query: Annotated[str, typer.Argument(metavar="QUERY", help="The query.", show_default=False)],
     doc_id: Annotated[str, typer.Argument(metavar="ID", help="Id of the document.", show_default=False)],
     options: SearchOptions,
     html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write an HTML page.", show_default=False)] = None,

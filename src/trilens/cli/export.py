@@ -46,7 +46,9 @@ def export(
             show_default="docstrings of the standard library",
         ),
     ] = None,
-    licence: Annotated[str | None, typer.Option(help="Licence of the weights, such as Apache-2.0.", show_default=False)] = None,
+    licence: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Licence of the weights, such as Apache-2.0.", show_default=False)
+    ] = None,
     origin: Annotated[
         str | None, typer.Option("--source", metavar="URL", help="Origin of the weights.", show_default=False)
     ] = None,

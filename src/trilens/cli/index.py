@@ -32,12 +32,18 @@ def index(
     config: LensConfig = None,
     passage_words: PassageWords = None,
     overlap_words: OverlapWords = None,
-    id_field: Annotated[str | None, typer.Option(help="Field or column of the id.", show_default=False)] = None,
-    text_field: Annotated[str | None, typer.Option(help="Field or column of the text.", show_default=False)] = None,
-    title_field: Annotated[str | None, typer.Option(help="Field or column of the title.", show_default=False)] = None,
+    id_field: Annotated[str | None, typer.Option(metavar="NAME", help="Field or column of the id.", show_default=False)] = None,
+    text_field: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Field or column of the text.", show_default=False)
+    ] = None,
+    title_field: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Field or column of the title.", show_default=False)
+    ] = None,
     vector_field: Annotated[
         str | None,
-        typer.Option(help="Field of the term weights, for lenses that index given vectors.", show_default="vector"),
+        typer.Option(
+            metavar="NAME", help="Field of the term weights, for lenses that index given vectors.", show_default="vector"
+        ),
     ] = None,
     skip_bad: Annotated[
         bool,

@@ -3,55 +3,33 @@
 Exit codes: 0 success, 1 failure with a one-line error message, 2 usage error, 130 and 143 interrupted by SIGINT and SIGTERM.
 """
 
+import ast
 import os
 import sys
 from collections import Counter
 from contextlib import suppress
 from importlib import import_module
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperCommand, TyperOption
+from typer.core import TyperCommand, TyperGroup, TyperOption
 
 from trilens import __version__
 from trilens.cli.interrupts import Interrupted, interrupt_on_sigterm
 from trilens.errors import TrilensError
 
-app = typer.Typer(
-    name="trilens",
-    help="Text retrieval on an ordinary CPU: index, search, explain, evaluate, serve.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
 MOST_DESCRIPTORS = 65_536
-# Modules of `trilens.cli`, each with a function of the same name, in the order of the help.
-COMMANDS = (
-    "index",
-    "search",
-    "explain",
-    "serve",
-    "get",
-    "delete",
-    "info",
-    "check",
-    "optimize",
-    "upgrade",
-    "backup",
-    "restore",
-    "dump",
-    "load",
-    "eval",
-    "compare",
-    "tune",
-    "analyse",
-    "disentangle",
-    "mine",
-    "train",
-    "export",
-    "models",
-    "demo",
-)
+SETTINGS = {"help_option_names": ["-h", "--help"]}
+# Panels of the help with their commands: modules of `trilens.cli`, each with a function of the same name.
+COMMANDS = {
+    "Documents": ("index", "get", "delete", "dump", "load"),
+    "Search": ("search", "explain", "demo"),
+    "Collections": ("info", "check", "optimize", "upgrade", "backup", "restore"),
+    "Models": ("models", "disentangle", "train", "mine", "export"),
+    "Evaluation": ("eval", "compare", "tune", "analyse"),
+    "Service": ("serve", "doctor"),
+}
 
 
 class Command(TyperCommand):
@@ -74,8 +52,51 @@ class Command(TyperCommand):
             raise Interrupted(interrupt) from interrupt
 
 
-for name in COMMANDS:
-    app.command(name, cls=Command)(getattr(import_module(f"trilens.cli.{name}"), name))
+class Commands(TyperGroup):
+    """The commands by name. A command is imported when it is used; the help shows the first lines of their docstrings."""
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The entry of a command in the help; None if there is no such command."""
+        entry = super().get_command(ctx, cmd_name)
+        if entry is not None and not entry.help:
+            entry.help = _summary(cmd_name)
+        return entry
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command that these arguments use."""
+        name, _, rest = super().resolve_command(ctx, args)
+        return name, None if name is None else load_command(name), rest
+
+
+def _summary(name: str) -> str:
+    """The first line of the docstring of a command, read without importing it."""
+    module = ast.parse(Path(__file__).with_name(f"{name}.py").read_text(encoding="utf-8"))
+    (function,) = (node for node in module.body if isinstance(node, ast.FunctionDef) and node.name == name)
+    return (ast.get_docstring(function) or "").partition("\n")[0]
+
+
+def load_command(name: str) -> Any:
+    """Import a command."""
+    alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False, context_settings=SETTINGS)
+    alone.command(name, cls=Command)(getattr(import_module(f"trilens.cli.{name}"), name))
+    return typer.main.get_command(alone)
+
+
+def _not_imported() -> None:  # without a docstring: the summary takes its place
+    pass
+
+
+app = typer.Typer(
+    name="trilens",
+    cls=Commands,
+    help="Text retrieval on an ordinary CPU: index, search, explain, evaluate, serve.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings=SETTINGS,
+)
+for panel, names in COMMANDS.items():
+    for name in names:
+        app.command(name, rich_help_panel=panel)(_not_imported)
 
 
 def _version(requested: bool) -> None:

@@ -39,7 +39,7 @@ def mine(
     queries: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Texts of the queries, for triples.", show_default=False)
     ] = None,
-    split: Annotated[str | None, typer.Option(help="Split of a BEIR folder.", show_default="train")] = None,
+    split: Annotated[str | None, typer.Option(metavar="NAME", help="Split of a BEIR folder.", show_default="train")] = None,
     collection: Annotated[
         Path | None,
         typer.Option(
@@ -47,7 +47,9 @@ def mine(
         ),
     ] = None,
     lens: Annotated[str, typer.Option("--lens", metavar="NAME", help="Lens that retrieves candidates.")] = "bm25",
-    model: Annotated[str | None, typer.Option(help="Model of the temporary collection.", show_default=False)] = None,
+    model: Annotated[
+        str | None, typer.Option(metavar="MODEL", help="Model of the temporary collection.", show_default=False)
+    ] = None,
     first: Annotated[int, typer.Option("--from", min=1, metavar="RANK", help="First candidate rank.")] = 1,
     last: Annotated[int, typer.Option("--to", min=1, metavar="RANK", help="Last candidate rank.")] = 100,
     negatives: Annotated[int, typer.Option(min=1, metavar="N", help="Negatives per example.")] = 8,
@@ -99,7 +101,7 @@ def mine(
         ),
     ] = None,
     skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Report and skip bad examples instead of failing.")] = False,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of --random.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed of --random.")] = 0,
     threads: Threads = None,
     json: Json = False,
 ) -> None:

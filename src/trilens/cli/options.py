@@ -35,10 +35,12 @@ LensToMake = Annotated[
         show_default=",".join(DEFAULT_LENSES),
     ),
 ]
-Model = Annotated[str | None, typer.Option(help="Name of a bundled or cached model, or a model folder.", show_default=False)]
+Model = Annotated[
+    str | None, typer.Option(metavar="MODEL", help="Name of a bundled or cached model, or a model folder.", show_default=False)
+]
 Language = Annotated[
     str | None,
-    typer.Option(help="Language of stemming and stop words, or none.", show_default="english"),
+    typer.Option(metavar="LANGUAGE", help="Language of stemming and stop words, or none.", show_default="english"),
 ]
 To = Annotated[
     Path,
@@ -55,8 +57,12 @@ LensConfig = Annotated[
         show_default=False,
     ),
 ]
-PassageWords = Annotated[int | None, typer.Option(help="Words per passage; 0 disables splitting.", show_default="150")]
-OverlapWords = Annotated[int | None, typer.Option(help="Overlap of adjacent passages, in words.", show_default="30")]
+PassageWords = Annotated[
+    int | None, typer.Option(metavar="N", help="Words per passage; 0 disables splitting.", show_default="150")
+]
+OverlapWords = Annotated[
+    int | None, typer.Option(metavar="N", help="Overlap of adjacent passages, in words.", show_default="30")
+]
 
 _SEARCH_OPTIONS: dict[str, tuple[Any, Any]] = {
     "lens": (Lens, None),

@@ -17,7 +17,10 @@ from trilens.search.options import SearchOptions
 def search(
     path: CollectionPath,
     query: Annotated[
-        str, typer.Argument(help="The query, or - to read one query per line from standard input.", show_default=False)
+        str,
+        typer.Argument(
+            metavar="QUERY", help="The query, or - to read one query per line from standard input.", show_default=False
+        ),
     ],
     options: SearchOptions,
     threads: Threads = None,

@@ -18,8 +18,8 @@ def serve(
         list[str],
         typer.Argument(metavar="COLLECTION...", help="Collections to serve, each FOLDER or NAME=FOLDER.", show_default=False),
     ],
-    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 selects a free one.")] = 8000,
+    host: Annotated[str, typer.Option(metavar="ADDRESS", help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, metavar="N", help="Port; 0 selects a free one.")] = 8000,
     threads: Annotated[
         int | None,
         typer.Option(min=1, metavar="N", help="Concurrent searches, one core each.", show_default="all cores"),

@@ -15,9 +15,10 @@ from trilens.errors import BadInput
 
 def train(
     recipe: Annotated[
-        Path, typer.Argument(help="Recipe, a YAML file; the folder recipes/ of the repository has one per method.")
+        Path,
+        typer.Argument(metavar="RECIPE", help="Recipe, a YAML file; the folder recipes/ of the repository has one per method."),
     ],
-    to: Annotated[Path | None, typer.Option("--to", help="Folder of the run. Default: runs/NAME.")] = None,
+    to: Annotated[Path | None, typer.Option("--to", metavar="FOLDER", help="Folder of the run. Default: runs/NAME.")] = None,
     changes: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override a key of the recipe. Can be repeated.")
     ] = None,

@@ -26,11 +26,11 @@ SPLIT_SUFFIX = re.compile(r":[^:/\\]+$")  # not the colon of a drive letter, whi
 def tune(
     path: CollectionPath,
     data: Annotated[
-        str, typer.Argument(metavar="DATA", help="Judged queries: a dataset folder, or beir/NAME.", show_default=False)
+        str, typer.Argument(metavar="DATASET", help="Judged queries: a dataset folder, or beir/NAME.", show_default=False)
     ],
-    split: Annotated[str, typer.Option(help="Split of the judged queries; the test split is refused.")] = "dev",
+    split: Annotated[str, typer.Option(metavar="NAME", help="Split of the judged queries; the test split is refused.")] = "dev",
     lens: Lens = None,
-    measure: Annotated[str, typer.Option(help="Measure to maximise.")] = "nDCG@10",
+    measure: Annotated[str, typer.Option(metavar="NAME", help="Measure to maximise.")] = "nDCG@10",
     policy: Annotated[str, typer.Option(metavar="NAME[,NAME]", help="Fusion policies to try.")] = ",".join(POLICIES),
     depth: Annotated[int, typer.Option(min=1, metavar="N", help="Documents per lens and query.")] = 100,
     most: Annotated[
@@ -40,7 +40,7 @@ def tune(
     also: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="COLLECTION=DATA[:SPLIT]",
+            metavar="COLLECTION=DATASET[:SPLIT]",
             help="Also tune on another collection, for weights that transfer between domains; SPLIT defaults to --split. "
             "Can be repeated.",
             show_default=False,
@@ -87,10 +87,12 @@ def tune(
 
 
 def _other_source(text: str, split: str) -> tuple[Path, Dataset, str]:
-    """Parse COLLECTION=DATA[:SPLIT]."""
+    """Parse COLLECTION=DATASET[:SPLIT]."""
     collection, equals, data = text.partition("=")
     if not (collection and equals and data):
-        raise BadInput(f"--also is {text!r}; expected COLLECTION=DATA or COLLECTION=DATA:SPLIT, such as a.trilens=data/a:dev")
+        raise BadInput(
+            f"--also is {text!r}; expected COLLECTION=DATASET or COLLECTION=DATASET:SPLIT, such as a.trilens=data/a:dev"
+        )
     if SPLIT_SUFFIX.search(data) and not Path(data).exists():
         data, _, split = data.rpartition(":")
     return Path(collection), dataset_of(data), split

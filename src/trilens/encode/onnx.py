@@ -16,6 +16,7 @@ from trilens.encode.bag import BagEncoder
 from trilens.encode.encoder import Encoded, Progress
 from trilens.encode.folder import CONFIG_FILE, QUERY_WEIGHTS, STATES, Head, ModelFolder, TermWeighting
 from trilens.encode.reading import ModelInputs, Reading, ReadTokens, Side, require_texts
+from trilens.encode.runtime import onnx_runtime
 from trilens.encode.terms import SparseMode, TermSpace
 from trilens.encode.tokens import Tokens
 from trilens.encode.window import BatchPositions, Window, join_windows
@@ -304,8 +305,7 @@ def batches_by_length(lengths: Sequence[int], batch_tokens: int, max_texts: int)
 
 def open_session(file: Path, outputs: Mapping[str, int | None], threads: int) -> Run:
     """Open a graph and check its outputs, and their dimensions unless None."""
-    import onnxruntime  # deferred: importing is slow, and BM25 does not need it
-
+    onnxruntime = onnx_runtime()
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1

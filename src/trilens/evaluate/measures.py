@@ -11,7 +11,6 @@ from statistics import fmean
 from subprocess import CalledProcessError
 from typing import Any
 
-import ir_measures
 import numpy as np
 
 from trilens.datasets.dataset import Split
@@ -24,6 +23,7 @@ JUDGED = ("nDCG@10", "R@100", "AP", "RR@10")
 ANSWERED = ("Hit@1", "Hit@5", "Hit@10", "Hit@20", "Hit@100")
 HIT = re.compile(r"Hit@([1-9][0-9]{0,5})")
 DEPTH = 100
+INSTALL = "evaluation needs ir-measures: run `pip install 'trilens[eval]'`"
 
 ByQuery = dict[str, dict[str, float]]
 """measure → query id → value"""
@@ -39,10 +39,20 @@ class HitMeasure:
         return f"Hit@{self.cutoff}"
 
 
+def measure_library() -> Any:
+    """The package ir_measures, which is optional."""
+    try:
+        import ir_measures
+    except ImportError as error:
+        raise BadInput(INSTALL) from error
+    return ir_measures
+
+
 def parse_measure(name: str) -> Any:
     """Parse the name of a measure: `Hit@k`, or a measure of ir-measures that is averaged over queries."""
     if hit := HIT.fullmatch(name.strip()):
         return HitMeasure(int(hit[1]))
+    ir_measures = measure_library()
     message = f"measure is {name!r}; expected one such as nDCG@10, AP, RR@10, R@100, P@5, Success@5 or Hit@20"
     try:
         measure = ir_measures.parse_measure(name.strip())
@@ -99,7 +109,7 @@ def per_query(run: Run, qrels: Qrels, measures: Sequence[Any]) -> ByQuery:
         return {}
     rankings = {query_id: ranks(scores) for query_id, scores in run.items() if query_id in qrels}
     try:
-        metrics = ir_measures.iter_calc(measures, qrels, rankings)
+        metrics = measure_library().iter_calc(measures, qrels, rankings)
         values = {(str(metric.measure), metric.query_id): metric.value for metric in metrics}
     except CalledProcessError as error:  # a few measures run external scripts, which do not accept every id
         names = ", ".join(map(str, measures))

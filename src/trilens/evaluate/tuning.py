@@ -9,14 +9,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import ir_measures
 import numpy as np
 
 from trilens.collection import Collection
 from trilens.datasets.dataset import Dataset, Split, with_judgements
 from trilens.datasets.qrels import Qrels
 from trilens.errors import BadInput
-from trilens.evaluate.measures import HitMeasure, parse_measure
+from trilens.evaluate.measures import HitMeasure, measure_library, parse_measure
 from trilens.evaluate.soundness import examine
 from trilens.evaluate.weights import STEPS, Weights, best_weights
 from trilens.kernels.array_types import Float64s, Int64s
@@ -184,7 +183,7 @@ class Bench:
         self._measure = measure
         # By position: collections may share query ids, and some tools behind ir-measures need numbers.
         judgements = [known[query.query_id] for known, queries in zip(qrels, judged, strict=True) for query in queries]
-        self._evaluator = ir_measures.evaluator([measure], {str(i): labels for i, labels in enumerate(judgements)})
+        self._evaluator = measure_library().evaluator([measure], {str(i): labels for i, labels in enumerate(judgements)})
         self._known: dict[str, Float64s] = {}
         self._units: dict[str, list[tuple[list[str], Float64s]]] = {}
 

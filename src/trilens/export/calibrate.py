@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
-import onnxruntime
 
+from trilens.encode.runtime import onnx_runtime
 from trilens.export.backbone import BackboneWriter
 from trilens.export.calibration_texts import TokenisedText
 from trilens.export.encoder_graph import EncoderGraph
@@ -32,6 +32,7 @@ def exact_graph(backbone: BackboneWriter) -> EncoderGraph:
 
 def run_each(model: bytes, texts: Iterable[TokenisedText], outputs: list[str]) -> Iterator[list[Float32s]]:
     """Run the model on each text separately."""
+    onnxruntime = onnx_runtime()
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
     session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])

@@ -244,7 +244,7 @@ def _grow_groups(sample: Float32s, count: int, seed: int) -> tuple[Float32s, Int
     """Spherical k-means in two levels, then rounds of Lloyd's algorithm over all centroids."""
     groups = 1 << int(np.ceil(np.log2(count) / 2))
     leaders = _kmeans(sample, groups, seed)
-    group_of = (sample @ leaders.T).argmax(axis=1)
+    group_of = _most_similar(sample, leaders)
     members = np.bincount(group_of, minlength=len(leaders))
     children = _share_out(count, members)
     order = np.argsort(group_of, kind="stable")
@@ -273,19 +273,22 @@ def _share_out(count: int, members: Int64s) -> Int64s:
 
 
 def _kmeans(vectors: Float32s, count: int, seed: int) -> Float32s:
-    """Centroids of length 1 by spherical k-means."""
-    import faiss  # slow to import, and only training needs it
-
+    """Centroids of length 1 by spherical k-means, which starts from a random sample of the vectors."""
     if count >= len(vectors):
         return _unit(vectors)
-    limits = {"min_points_per_centroid": 1, "max_points_per_centroid": len(vectors)}
-    means = faiss.Kmeans(vectors.shape[1], count, niter=ROUNDS, seed=seed, spherical=True, **limits)
-    means.train(np.ascontiguousarray(vectors))
-    assert means.centroids is not None
-    return _unit(means.centroids)
+    centroids = _unit(vectors[np.random.default_rng(seed).choice(len(vectors), count, replace=False)])
+    for _ in range(ROUNDS):
+        centroids = _means(vectors, _most_similar(vectors, centroids), centroids)
+    return centroids
 
 
-def _means(sample: Float32s, nearest: Unsigned, centroids: Float32s) -> Float32s:
+def _most_similar(vectors: Float32s, centroids: Float32s) -> Int64s:
+    """For each vector, the centroid with the highest inner product."""
+    blocks = (vectors[start : start + BLOCK_TOKENS] for start in range(0, len(vectors), BLOCK_TOKENS))
+    return np.concatenate([(block @ centroids.T).argmax(axis=1) for block in blocks])
+
+
+def _means(sample: Float32s, nearest: Unsigned | Int64s, centroids: Float32s) -> Float32s:
     """The mean direction of the tokens of each centroid; a centroid without tokens does not move."""
     order = np.argsort(nearest, kind="stable")
     present, first = np.unique(nearest[order], return_index=True)

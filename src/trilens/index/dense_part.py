@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from trilens.index.ivf_file import open_ivf
+from trilens.index.ivf_file import has_faiss, open_ivf
 from trilens.kernels.array_types import Mask
 from trilens.represent import Dense
 from trilens.represent.arrays import create_array
@@ -20,7 +20,7 @@ SEED = 1234
 
 @dataclass(frozen=True, eq=False, slots=True)
 class DensePart:
-    """Vectors, and a faiss index if the segment is large."""
+    """Vectors, and a faiss index if the segment is large and faiss is installed; without one, the search is exact."""
 
     dense: Dense
     ann: Any
@@ -56,9 +56,9 @@ class DensePart:
 
 def _build_ann(dense: Dense, ann_rows: int, folder: Path) -> None:
     rows = len(dense)
-    if rows < ann_rows:
+    if rows < ann_rows or not has_faiss():
         return
-    import faiss  # slow to import, and small collections never need it
+    import faiss
 
     lists = 1 << round(np.log2(4 * np.sqrt(rows)))
     quantizer = faiss.IndexFlatIP(dense.dim)

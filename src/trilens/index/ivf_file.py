@@ -14,13 +14,24 @@ LISTS = slice(37, 45)  # the bytes with the number of lists
 ADVICE = "run `trilens check` and restore it or index again"
 
 
-def open_ivf(path: Path, dim: int, rows: int) -> Any:
-    """Memory-map the index of `rows` vectors that `faiss.write_index` wrote."""
-    import faiss  # slow to import, and small collections never need it
+def has_faiss() -> bool:
+    """Whether faiss is installed."""
+    try:
+        import faiss  # noqa: F401
+    except ImportError:
+        return False
+    return True
 
+
+def open_ivf(path: Path, dim: int, rows: int) -> Any:
+    """Memory-map the index of `rows` vectors that `faiss.write_index` wrote; None if faiss is not installed."""
     try:
         if not _is_whole(map_file(path), dim, rows):
             raise CollectionDamaged(f"{path} is not the whole faiss index of {rows} vectors of {dim} dimensions; {ADVICE}")
+        if not has_faiss():
+            return None
+        import faiss
+
         return faiss.read_index(str(path), faiss.IO_FLAG_MMAP_IFC)
     except OSError as error:
         raise shortage(path, error) or CollectionDamaged(f"{path} cannot be read ({error.strerror}); {ADVICE}") from error

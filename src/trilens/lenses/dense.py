@@ -1,7 +1,7 @@
 """The lens `dense`: one vector per passage, compared by inner product.
 
-Segments below `ann_rows` rows are searched exactly. Larger ones have a faiss IVF index that proposes candidates; scores are
-always computed from the full vectors, so a score does not depend on how its row was found.
+Segments below `ann_rows` rows are searched exactly. Larger ones have a faiss IVF index that proposes candidates, if faiss is
+installed; scores are always computed from the full vectors, so a score does not depend on how its row was found.
 """
 
 from collections.abc import Sequence
@@ -18,6 +18,7 @@ from trilens.encode.tokens import TokenPlace
 from trilens.errors import BadInput, CollectionDamaged
 from trilens.index.dense_part import DensePart
 from trilens.index.exact import offer_dense, require_same_dim
+from trilens.index.ivf_file import has_faiss
 from trilens.index.topk import Heaps, TopK
 from trilens.kernels.array_types import Float32s, Float64s, Int64s, Mask
 from trilens.kernels.dense import score_vectors
@@ -31,6 +32,8 @@ OVERSAMPLE = 4  # candidates per requested row: 8-bit codes change the order onl
 # A larger difference between the parts and the score is not rounding: the vector is not the mean of the token states.
 ROUNDING = 1e-3
 MOST_OCCLUDED = 512
+INSTALL = "large segments are searched exactly; run `pip install 'trilens[faiss]'` to search them approximately"
+REBUILD = "large segments have no approximate index; run `trilens optimize --retrain` to build it"
 
 
 class DenseConfig(LensConfig):
@@ -70,6 +73,12 @@ class DenseLens(Lens):
     def searcher(self, parts: Sequence[DensePart], live: Sequence[Mask | None], shared: Sequence[Any] = ()) -> "DenseSearcher":
         """A searcher over these parts."""
         return DenseSearcher(self, parts, live)
+
+    def figures(self, parts: Sequence[DensePart], shared: Sequence[Any] = ()) -> dict[str, Any]:
+        """Advice if a large segment has no approximate index: it was written or is read without faiss."""
+        if all(part.ann is not None or len(part) < self.config.ann_rows for part in parts):
+            return {}
+        return {"advice": REBUILD if has_faiss() else INSTALL}
 
     def mix_passages(self, queries: Encoded, passages: Encoded) -> Encoded:
         """The normalised mean of query vector and passage vector (Gao et al. 2022, "HyDE")."""
