@@ -69,7 +69,12 @@ class TrilensRetriever(BaseRetriever):
         return self._retrieve(query, k, filter)
 
     async def _aget_relevant_documents(
-        self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, k: int | None = None, filter: Filter | None = None
+        self,
+        query: str,
+        *,
+        run_manager: AsyncCallbackManagerForRetrieverRun,
+        k: int | None = None,
+        filter: Filter | None = None,
     ) -> list[Document]:
         return await run_in_executor(None, self._retrieve, query, k, filter)
 
@@ -193,7 +198,10 @@ class TrilensVectorStore(VectorStore):
     def _similarity_search_with_relevance_scores(
         self, query: str, k: int = 4, filter: Filter | None = None, **kwargs: Any
     ) -> list[tuple[Document, float]]:
-        """Scores from 0 to 1: the cosines of the lens `dense`, negative ones as 0. Of the store's options only the filter applies."""
+        """Scores from 0 to 1: the cosines of the lens `dense`, negative ones as 0.
+
+        Of the search options of the store, only the filter applies.
+        """
         options = {"lenses": [DENSE], "filter": self.search_options.get("filter")}
         hits = self._shared.search(query, k, filter, options)
         return [(_of_hit(hit), min(1.0, max(0.0, hit.score))) for hit in hits]
@@ -206,7 +214,9 @@ class TrilensVectorStore(VectorStore):
     def _hits(self, query: str, k: int, filter: Filter | None, search: Mapping[str, Any]) -> list[Hit]:
         return self._shared.search(query, k, filter, {**self.search_options, **search})
 
-    def _diverse(self, vector: Sequence[float] | Float32s, hits: Sequence[Hit], k: int, lambda_mult: float) -> Iterator[Document]:
+    def _diverse(
+        self, vector: Sequence[float] | Float32s, hits: Sequence[Hit], k: int, lambda_mult: float
+    ) -> Iterator[Document]:
         if hits:
             vectors = self._shared.passage_vectors(hits).tolist()
             yield from (_of_hit(hits[i]) for i in maximal_marginal_relevance(np.array(vector), vectors, lambda_mult, k))

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from threading import Lock
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from trilens.search.search import to_hits
 from trilens.text.document import Document
 from trilens.text.passages import passage_text
 
-DENSE = "dense"
+DENSE: Final = "dense"
 
 
 class SharedCollection:
@@ -27,7 +27,9 @@ class SharedCollection:
 
     def __init__(self, collection: Collection) -> None:
         if not isinstance(collection, Collection):
-            raise BadInput(f"got {type(collection).__name__}; expected a trilens.Collection: open it with Collection.open(path)")
+            raise BadInput(
+                f"got {type(collection).__name__}; expected a trilens.Collection: open it with Collection.open(path)"
+            )
         self.collection = collection
         self._lock = Lock()
 
