@@ -85,8 +85,8 @@ class Search:
         if not self.queries or not self._snapshot.rows:
             return [[] for _ in self.queries]
         if self._alone:
-            return _hits(self._snapshot, rank_alone(self.names[0], self._best_documents(self.names[0], self.options.k)))
-        return _hits(self._snapshot, [self.ranked(candidates, self.options.k) for candidates in self.candidates()])
+            return to_hits(self._snapshot, rank_alone(self.names[0], self._best_documents(self.names[0], self.options.k)))
+        return to_hits(self._snapshot, [self.ranked(candidates, self.options.k) for candidates in self.candidates()])
 
     def ranked(self, candidates: Candidates, most: int | None = None) -> list[RankedDoc]:
         """The candidates of one query in order: by the re-ranking lens, the only lens, or the fusion."""
@@ -175,7 +175,7 @@ class Search:
         return {name: mass for name, mass in masses.items() if mass is not None}
 
 
-def _hits(snapshot: Snapshot, answers: Sequence[Sequence[RankedDoc]]) -> list[list[Hit]]:
+def to_hits(snapshot: Snapshot, answers: Sequence[Sequence[RankedDoc]]) -> list[list[Hit]]:
     """The hits of all queries; their documents are fetched together."""
     documents = snapshot.documents(list({doc.key for ranked in answers for doc in ranked}))
     places = snapshot.places(np.array([doc.row for ranked in answers for doc in ranked], np.int64))
