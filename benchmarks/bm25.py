@@ -111,7 +111,7 @@ def main() -> None:
     parser.add_argument("--grow", type=int, nargs="*", default=[], help="use generated corpora of these sizes instead")
     parser.add_argument("--systems", nargs="+", choices=CONTENDERS, default=list(CONTENDERS))
     options = parser.parse_args()
-    texts = [whole(document) for document in read([options.corpus], on_bad=lambda error: None)]
+    texts = [whole(document) for document in read([options.corpus], on_skip=lambda error: None)]
     queries, data = make_queries(texts), file_hash(options.corpus)
     if not options.grow:
         compare(options.corpus.name.partition(".")[0], data, texts, queries, options.systems, own_analysis=True)

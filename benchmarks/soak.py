@@ -43,7 +43,7 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=30)
     parser.add_argument("--clients", type=int, default=64)
     options = parser.parse_args()
-    documents = list(islice(read([options.corpus], on_bad=lambda error: None), options.documents + 1000))
+    documents = list(islice(read([options.corpus], on_skip=lambda error: None), options.documents + 1000))
     indexed, others = documents[: options.documents], documents[options.documents :]
     queries = [document.title or document.text[:80] for document in documents if (document.title or document.text).strip()]
     tally, done = Tally(), Counter[str]()

@@ -59,7 +59,7 @@ def main() -> None:
     encoder = OnnxEncoder(resolve_model(DEFAULT_MODEL), heads=HEADS)
     for folder in options.folders:
         dataset = Beir(folder)
-        documents = list(read([dataset.corpus_path], on_bad=lambda error: None))
+        documents = list(read([dataset.corpus_path], on_skip=lambda error: None))
         queries = dataset.queries(options.split)
         print(f"encoding {len(documents):,} documents of {folder.name}", file=sys.stderr)
         docs = encoder.encode_docs([whole(document) for document in documents])

@@ -43,7 +43,7 @@ def main() -> None:
         for size in (1_000, None):
             path = Path(temporary) / f"{size or 'all'}.trilens"
             with Collection.create(path, lenses=["bm25"]) as collection:
-                collection.ingest(islice(read([options.corpus], on_bad=lambda error: None), size))
+                collection.ingest(islice(read([options.corpus], on_skip=lambda error: None), size))
                 collection.optimize()
                 documents = len(collection)
             runs = [_probe(path) for _ in range(REPEATS + 1)][1:]

@@ -39,7 +39,7 @@ def read_judged(dataset: Beir) -> Task:
     rng = random.Random(SEED)
     qrels, queries = dataset.qrels(SPLIT), dataset.queries(SPLIT)
     query_ids = rng.sample(sorted(queries), len(queries))
-    texts = {document.doc_id: whole(document) for document in read([dataset.corpus_path], on_bad=lambda error: None)}
+    texts = {document.doc_id: whole(document) for document in read([dataset.corpus_path], on_skip=lambda error: None)}
     judged = dict.fromkeys(doc_id for query_id in query_ids for doc_id in qrels[query_id] if doc_id in texts)
     others = [doc_id for doc_id in texts if doc_id not in judged]
     order = [*judged, *rng.sample(others, len(others))]
@@ -50,7 +50,7 @@ def read_judged(dataset: Beir) -> Task:
 
 def read_unjudged(path: Path) -> Task:
     """Documents in random order; their titles or first sentences are the queries."""
-    documents = list(read([path], on_bad=lambda error: None))
+    documents = list(read([path], on_skip=lambda error: None))
     documents = random.Random(SEED).sample(documents, len(documents))
     doc_ids, texts = [document.doc_id for document in documents], [whole(document) for document in documents]
     queries = [document.title.strip() or SENTENCE_END.split(document.text.strip())[0] for document in documents]

@@ -23,6 +23,14 @@ class BadInput(TrilensError):
     """A document, query, file or parameter is invalid."""
 
 
+class Unreadable(BadInput):
+    """A file or record cannot be read. `reason` says why in a few words, by which skipped files are counted."""
+
+    def __init__(self, message: str, reason: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
 class BadOptions(BadInput):
     """Options or a configuration with an unknown key or a value of the wrong form."""
 

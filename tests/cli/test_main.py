@@ -112,7 +112,7 @@ BAD_SOURCES = {
     "empty.jsonl": (b"", "holds no record"),
     "broken.jsonl": (b'{"id": "a", "text": "x"}\n{broken\n', "broken.jsonl:2"),
     "twice.jsonl": (b'{"id": "a", "text": "x"}\n{"id": "a", "text": "y"}\n', "twice.jsonl:1"),
-    "no-id.jsonl": (b'{"text": "x"}\n', "--id-field"),
+    "no-text.jsonl": (b'{"id": "x"}\n', "--text-field"),
     "binary.txt": (b"\x00\x01\x02", "binary"),
     "surrogate.jsonl": (b'{"id": "a", "text": "\\ud800"}\n', "surrogate U+D800"),
 }

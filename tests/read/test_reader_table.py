@@ -13,6 +13,7 @@ from trilens.errors import BadInput
 from trilens.read.formats import Reader
 from trilens.read.reader_table import CSV, HTML, JSON, JSONL, MARKDOWN, TSV, built_in_formats, reader_for, reader_table
 from trilens.read.readers import read
+from trilens.read.skipped import Skipped
 from trilens.text.document import Document
 
 UPPER = """
@@ -150,9 +151,9 @@ def test_an_unusable_entry_point_is_one_error(packages: Path, documents: Path, e
         list(read([documents / "c.txt"]))
     assert "\n" not in str(caught.value)
     assert "repair the package or uninstall it" in str(caught.value)
-    errors: list[BadInput] = []
+    errors: list[Skipped] = []
     expected = [Document("c.txt", "plain", metadata={"path": str(documents / "c.txt")})]
-    assert list(read([documents / "c.txt"], on_bad=errors.append)) == expected
+    assert list(read([documents / "c.txt"], on_skip=errors.append)) == expected
     assert [str(error) for error in errors] == [str(caught.value)]
 
 

@@ -11,11 +11,12 @@ import pytest
 from trilens.errors import BadInput
 from trilens.read.readers import Survey, read, spool_stdin, survey
 from trilens.read.records import AUTOMATIC, Fields
+from trilens.read.skipped import Skipped
 from trilens.text.document import Document
 
 DATA = Path("/work/shared/data")
-RECORDS = [{"id": "1", "text": "one", "year": "1999"}, {"id": "2", "text": "two", "title": "Two"}]
-DOCUMENTS = [Document("1", "one", "", {"year": "1999"}), Document("2", "two", "Two")]
+RECORDS = [{"id": "1", "text": "one", "year": 1999}, {"id": "2", "text": "two", "title": "Two"}]
+DOCUMENTS = [Document("1", "one", "", {"year": 1999}), Document("2", "two", "Two")]
 
 
 def write(path: Path, content: str | bytes) -> Path:
@@ -30,7 +31,7 @@ def jsonl(path: Path, *records: object) -> Path:
 
 def kept(*sources: str | Path, fields: Fields = AUTOMATIC) -> tuple[list[str], list[str]]:
     """The ids that are read and the errors that are reported, when reading goes on after errors."""
-    errors: list[BadInput] = []
+    errors: list[Skipped] = []
     ids = [document.doc_id for document in read(sources, fields, errors.append)]
     return ids, [str(error) for error in errors]
 
@@ -105,7 +106,7 @@ def test_pages_of_two_folders_with_one_name_are_duplicates(tmp_path: Path) -> No
 
 def test_reading_goes_on_after_each_kind_of_error(tmp_path: Path) -> None:
     good = {"id": "ok", "text": "t"}
-    write(tmp_path / "1.jsonl", '{"id": "a", "text": "t"}\n{"id"\n[]\n{"text": "t"}\n\xff\n{"id": "b", "text": "t"}\n')
+    write(tmp_path / "1.jsonl", '{"id": "a", "text": "t"}\n{"id"\n[]\n{"id": "t"}\n\xff\n{"id": "b", "text": "t"}\n')
     write(tmp_path / "2.jsonl", b'{"id": "c", "text": "t"}\n\xff\n{"id": "d", "text": "\\ud800"}\n')
     write(tmp_path / "3.csv", "id,text\ne,t\nf\ng,t\n")
     write(tmp_path / "4.csv", "1,2\n3,4\n")
@@ -120,21 +121,21 @@ def test_reading_goes_on_after_each_kind_of_error(tmp_path: Path) -> None:
     shortened = [error.replace(f"{tmp_path}/", "")[:32] for error in errors]
     assert shortened == [
         "gone.txt does not exist; expecte",
+        "a.png does not exist; expected a",
         "1.jsonl:2: broken JSON (Expectin",
         "1.jsonl:3: the record is an arra",
-        "1.jsonl:4: no id field; expected",
+        "1.jsonl:4: no text field; expect",
         "1.jsonl:5: broken JSON (Expectin",
         "2.jsonl:2 is not UTF-8: byte 0xf",
         "2.jsonl:3: text of document 'd' ",
         "3.csv:3: the row has 1 columns; ",
-        "4.csv:1: no id field; expected '",
+        "4.csv:1: no text field; expected",
         "5.txt is binary: NUL byte at off",
         "6.json:1: the record is the numb",
         "6.json:1: broken JSON (no comma ",
         "7.jsonl holds no record; expecte",
         "8.txt: the file holds no text; e",
         "9.jsonl.gz cannot be read: Not a",
-        "a.png does not exist; expected a",
     ]
 
 

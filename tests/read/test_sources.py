@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from trilens.errors import BadInput
-from trilens.read.sources import find_files
+from trilens.read.sources import SourceFile, find_files
 
 
 def write(path: Path, text: str = "x") -> Path:
@@ -14,7 +14,7 @@ def write(path: Path, text: str = "x") -> Path:
 
 
 def names(source: Path) -> list[str]:
-    return [file.name for file in find_files(source)]
+    return [file.name for file in find_files(source) if isinstance(file, SourceFile)]
 
 
 def test_a_folder_is_walked_in_sorted_order_without_hidden_and_unknown_files(tmp_path: Path) -> None:

@@ -32,12 +32,12 @@ def test_an_empty_text_is_kept_and_a_column_without_a_name_left_out() -> None:
 
 
 def test_bad_rows_do_not_end_the_file() -> None:
-    found = table(b'id,text\n1,a,b\n2\n3,"x"y\n4,caf\xe9\n5,ok\n')
+    found = table(b'id,text\n1,\xc3\xa9,b\n2\n3,"x"y\n4,caf\xe9\n5,ok\n')
     assert [item.partition(";")[0] for item in found[:4]] == [
         "f:2: the row has 3 columns",
         "f:3: the row has 1 columns",
         "f:4: broken row (',' expected after '\"')",
-        "f:5 is not UTF-8: byte 0xe9 at offset 28",
+        "f:5 is not UTF-8: byte 0xe9 at offset 29",
     ]
     assert found[4:] == [(6, {"id": "5", "text": "ok"})]
 
@@ -50,7 +50,7 @@ def test_a_quote_that_never_ends_is_an_error() -> None:
 @pytest.mark.parametrize(
     ("raw", "message"),
     [
-        ("17,some words\n18,others\n", r"f:1: no id field; .* found '17', 'some words': .*must be a header"),
+        ("17,some words\n18,others\n", r"f:1: no text field; .* found '17', 'some words': .*must be a header"),
         ("id,abstract\n1,a\n", r"f:1: no text field; .*--text-field"),
         ("id,text,text\n1,a,b\n", "f:1: the header names the column 'text' twice"),
         ('id,"text\n1,a\n', "f:1: broken row"),

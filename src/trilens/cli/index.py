@@ -1,6 +1,5 @@
 """The command `index`."""
 
-import sys
 from contextlib import ExitStack
 from time import perf_counter
 from typing import Annotated
@@ -9,11 +8,11 @@ import typer
 
 from trilens.cli.ingest import ingest, reads_vectors, settings
 from trilens.cli.options import Json, Language, LensConfig, LensToMake, Model, OverlapWords, PassageWords, Threads, To
+from trilens.cli.skips import SkipReport
 from trilens.errors import BadInput
+from trilens.read.ignore import Selection
 from trilens.read.reader_table import built_in_formats
-from trilens.read.readers import Fields, read, spool_stdin, survey
-
-MOST_MESSAGES = 20
+from trilens.read.readers import FILE, Fields, ReadOptions, read, spool_stdin, survey
 
 
 def index(
@@ -45,10 +44,34 @@ def index(
             metavar="NAME", help="Field of the term weights, for lenses that index given vectors.", show_default="vector"
         ),
     ] = None,
-    skip_bad: Annotated[
-        bool,
-        typer.Option("--skip-bad", help="Report and skip bad records instead of failing."),
-    ] = False,
+    id_prefix: Annotated[
+        str,
+        typer.Option(
+            metavar="TEXT",
+            help=f"Put before every id; {FILE} stands for the file that holds the records.",
+            show_default=False,
+        ),
+    ] = "",
+    include: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="GLOB", help="Read only these files of folders, such as '*.md'. Can be repeated.", show_default=False
+        ),
+    ] = None,
+    exclude: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="GLOB", help="Leave out these files and folders, such as 'drafts/'. Can be repeated.", show_default=False
+        ),
+    ] = None,
+    strict: Annotated[
+        bool | None,
+        typer.Option(
+            "--strict/--skip-bad",
+            help="Fail at the first bad file or record, or report and skip them all.",
+            show_default="skip in folders, fail in named files",
+        ),
+    ] = None,
     threads: Threads = None,
     json: Json = False,
 ) -> None:
@@ -67,41 +90,27 @@ def index(
 
       trilens index splade.jsonl --to my.trilens --lens external
 
+      trilens index src/ --to my.trilens --include '*.md' --exclude 'drafts/' --strict
+
       cat rows.jsonl | trilens index - --to my.trilens --id-field url --text-field body
     """
     start = perf_counter()
     options = settings(to, lens, model, language, config, passage_words, overlap_words)
     if reads_vectors(to, options):
         vector_field = vector_field or "vector"
-    fields = Fields(id=id_field, text=text_field, title=title_field, vector=vector_field)
+    reading = ReadOptions(
+        Fields(id=id_field, text=text_field, title=title_field, vector=vector_field),
+        Selection(tuple(include or ()), tuple(exclude or ())),
+        id_prefix,
+    )
     with ExitStack() as stack:
         paths = [str(stack.enter_context(spool_stdin())) if source == "-" else source for source in sources]
-        skipped = _SkipReport()
-        surveyed = survey(paths, fields, skipped if skip_bad else None)
-        skipped.summarise()
+        skipped = SkipReport(strict)
+        surveyed = survey(paths, options=reading, on_skip=skipped)
         if not surveyed.documents:
+            skipped.summarise()
             raise BadInput("no document could be read; expected at least one: see the messages above")
-        documents = read(paths, fields, _ignore if skip_bad else None)
+        documents = read(paths, options=reading, on_skip=SkipReport(strict, quiet=True))
         result = ingest(to, options, threads, documents, surveyed.documents)
+    skipped.summarise()
     result.show(skipped.count, perf_counter() - start, json)
-
-
-class _SkipReport:
-    """Counts skipped records and prints the first errors on standard error."""
-
-    def __init__(self) -> None:
-        self.count = 0
-
-    def __call__(self, error: BadInput) -> None:
-        self.count += 1
-        if self.count <= MOST_MESSAGES:
-            sys.stderr.write(f"skipped: {error}\n")
-
-    def summarise(self) -> None:
-        """Print the number of errors that were not shown."""
-        if self.count > MOST_MESSAGES:
-            sys.stderr.write(f"skipped: {self.count - MOST_MESSAGES:,} more bad records\n")
-
-
-def _ignore(error: BadInput) -> None:
-    """Drop an error: `survey` has already reported it."""

@@ -3,10 +3,11 @@
 import sqlite3
 from types import TracebackType
 
-from trilens.errors import BadInput
+from trilens.errors import BadInput, Unreadable
 from trilens.read.decode import Place
 
 CACHE_KIB = 64 * 1024
+REPEATED = "repeated id"  # a reason for which records are skipped
 
 
 class SeenIds:
@@ -38,9 +39,10 @@ class SeenIds:
                 "or set SQLITE_TMPDIR to another one"
             ) from error
         if not cursor.rowcount:
-            raise BadInput(
+            raise Unreadable(
                 f"{place}: the id {doc_id[:80]!r} was read before at {self._first(doc_id)}; "
-                "expected unique ids: remove or rename one of the two"
+                "expected unique ids: remove or rename one of the two, or use --id-prefix",
+                REPEATED,
             )
 
     def _first(self, doc_id: str) -> Place:

@@ -12,9 +12,9 @@ from functools import partial
 from pathlib import PurePath
 from typing import IO, Any
 
-from trilens.errors import BadInput
-from trilens.read.decode import Place, decode_text
-from trilens.read.records import AUTOMATIC, Fields, Record, to_document
+from trilens.errors import BadInput, Unreadable
+from trilens.read.decode import EMPTY, Place, decode_any_text
+from trilens.read.records import AUTOMATIC, ID_FIELDS, Fields, Record, to_document
 from trilens.text.document import Document
 from trilens.text.files import COMPRESSIONS
 
@@ -32,6 +32,8 @@ class InputFile:
     name: str
     fields: Fields = AUTOMATIC
     line: int = 0
+    by_content: bool = False
+    """Whether the id of the last document was made of its content."""
 
     @property
     def place(self) -> Place:
@@ -39,8 +41,8 @@ class InputFile:
         return Place(self.where, self.line)
 
     def text(self) -> str:
-        """The whole file decoded as UTF-8, with all line ends as newlines."""
-        return decode_text(self.stream.read(), self.where)
+        """The whole file, decoded in whatever encoding it has, with all line ends as newlines."""
+        return decode_any_text(self.stream.read(), self.where)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +96,7 @@ def _is_suffix(suffix: object) -> bool:
 def _read_page(parse: Callable[[InputFile], PageContent], file: InputFile) -> Iterator[Document]:
     page = parse(file)
     if not (page.text.strip() or page.title):
-        raise BadInput(f"{file.where}: the file holds no text; expected some: leave it out")
+        raise Unreadable(f"{file.where}: the file holds no text; expected some: leave it out", EMPTY)
     try:
         yield Document(file.name, page.text, page.title, {**page.metadata, "path": file.where})
     except BadInput as error:
@@ -110,14 +112,16 @@ def _read_records(parse: Callable[[InputFile], Iterator[Record | BadInput]], fil
             continue
         place, value = record
         file.line = place.line
+        file.by_content = file.fields.id is None and isinstance(value, dict) and not any(map(value.__contains__, ID_FIELDS))
         titled = titled or (isinstance(value, dict) and file.fields.title in value)
         try:
-            document = to_document(record, file.fields)
+            document = to_document(record, file.fields, file.name)
         except BadInput as error:
             yield error
         else:
             yield document
     if empty:
-        raise BadInput(f"{file.where} holds no record; expected one or more: check how it was made, or leave it out")
+        message = f"{file.where} holds no record; expected one or more: check how it was made, or leave it out"
+        raise Unreadable(message, EMPTY)
     if file.fields.title is not None and not titled:
         raise BadInput(f"{file.where}: no record has the title field {file.fields.title!r}; choose it with --title-field NAME")

@@ -7,6 +7,7 @@ from typing import IO
 
 from trilens.errors import BadInput
 from trilens.read.decode import Place, TextLines, binary, not_utf8
+from trilens.read.encodings import marked_encoding
 from trilens.read.records import Record
 
 WINDOW_CHARACTERS = 1 << 20
@@ -68,7 +69,7 @@ class _JsonWindow:
         self.line = 1
         self._where = where
         self._stream = stream
-        self._decoder = codecs.getincrementaldecoder("utf-8-sig")()
+        self._decoder: codecs.IncrementalDecoder | None = None
         self._parse = json.JSONDecoder().raw_decode
         self._text = ""
         self._position = 0
@@ -124,8 +125,8 @@ class _JsonWindow:
         raw = self._stream.read(max(WINDOW_CHARACTERS, unread))
         self._read_bytes += len(raw)
         self._ended = not raw
-        if b"\0" in raw:
-            raise binary(Place(self._where), self._read_bytes - len(raw) + raw.index(b"\0"))
+        if self._decoder is None:
+            self._decoder = codecs.getincrementaldecoder(marked_encoding(raw) or "utf-8-sig")()
         try:
             more = self._decoder.decode(raw, final=self._ended)
         except UnicodeDecodeError as error:
@@ -133,6 +134,8 @@ class _JsonWindow:
             raise not_utf8(Place(self._where), offset, error.object[error.start]) from error
         if self._ended:
             return False
+        if "\0" in more:
+            raise binary(Place(self._where), self._read_bytes - len(raw) + more.index("\0"))
         self._text = self._text[self._position :] + more
         self._position = 0
         return True

@@ -1,12 +1,13 @@
 """The table of readers by suffix: the built-in formats and those of installed packages."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import PurePath
 
 from trilens.errors import BadInput
+from trilens.read.column_types import read_typed_table
 from trilens.read.formats import PageContent, Reader, page_reader, record_reader
 from trilens.read.html import read_html
 from trilens.read.jsonlines import read_json, read_jsonl
@@ -16,10 +17,17 @@ from trilens.text.files import COMPRESSIONS, without_compression
 
 ENTRY_POINTS = "trilens.readers"
 
+
+def _table(suffix: str, description: str, delimiter: str) -> Reader:
+    """A reader of tables: the metadata of documents are typed, raw records are text."""
+    typed = record_reader([suffix], description, lambda file: read_typed_table(file.stream, file.where, delimiter, file.fields))
+    return replace(typed, records=lambda file: read_table(file.stream, file.where, delimiter, file.fields))
+
+
 JSONL = record_reader([".jsonl", ".ndjson"], "JSON Lines", lambda file: read_jsonl(file.stream, file.where))
 JSON = record_reader([".json"], "JSON", lambda file: read_json(file.stream, file.where))
-CSV = record_reader([".csv"], "CSV", lambda file: read_table(file.stream, file.where, ",", file.fields))
-TSV = record_reader([".tsv"], "TSV", lambda file: read_table(file.stream, file.where, "\t", file.fields))
+CSV = _table(".csv", "CSV", ",")
+TSV = _table(".tsv", "TSV", "\t")
 TEXT = page_reader([".txt"], "plain text", lambda file: PageContent("", file.text()))
 MARKDOWN = page_reader([".md", ".markdown"], "Markdown", lambda file: PageContent(*read_markdown(file.text())))
 HTML = page_reader([".html", ".htm"], "HTML", lambda file: PageContent(*read_html(file.text())))

@@ -4,7 +4,7 @@ import csv
 from collections.abc import Iterator
 from typing import IO
 
-from trilens.errors import BadInput
+from trilens.errors import BadInput, Unreadable
 from trilens.read.decode import Place, TextLines
 from trilens.read.records import Fields, Record
 
@@ -15,11 +15,11 @@ def read_table(stream: IO[bytes], where: str, delimiter: str, fields: Fields) ->
     """Yield one record of strings per row. Empty cells and columns without a name are left out."""
     # The limit is global to the process. It is only raised, because lowering it would break other running readers.
     csv.field_size_limit(max(csv.field_size_limit(), LONGEST_FIELD))
-    lines = TextLines(stream, where)
+    lines = TextLines(stream, where, detects=True)
     # Unlike a generator, map can continue after an error.
     rows = csv.reader(map(str, lines), delimiter=delimiter, strict=True)
     names: list[str] | None = None
-    required: tuple[str, str] = ("", "")
+    required: tuple[str | None, str] = ("", "")
     while True:
         place = Place(where, lines.number + 1)
         try:
@@ -43,7 +43,7 @@ def read_table(stream: IO[bytes], where: str, delimiter: str, fields: Fields) ->
             yield broken
 
 
-def _header(row: list[str], fields: Fields, place: Place) -> tuple[tuple[str, str], list[str]]:
+def _header(row: list[str], fields: Fields, place: Place) -> tuple[tuple[str | None, str], list[str]]:
     """The id and text columns, and the names of all columns."""
     names = [name.strip() for name in row]
     named = [name for name in names if name]
@@ -52,14 +52,15 @@ def _header(row: list[str], fields: Fields, place: Place) -> tuple[tuple[str, st
             raise BadInput(f"{place}: the header names the column {name!r} twice; expected each once: rename one")
     try:
         doc_id, text, title = fields.find(named, place)
-    except BadInput as error:
-        raise BadInput(f"{error} (the first line must be a header with column names)") from error
+    except Unreadable as error:
+        message = f"{error} (the first line must be a header with column names)"
+        raise Unreadable(message, error.reason) from error
     if title is not None and title not in named:
         raise BadInput(f"{place}: the header has no column {title!r}; choose the title with --title-field NAME")
     return (doc_id, text), names
 
 
-def _record(names: list[str], row: list[str], required: tuple[str, str], place: Place) -> dict[str, str]:
+def _record(names: list[str], row: list[str], required: tuple[str | None, str], place: Place) -> dict[str, str]:
     if len(row) != len(names):
         raise BadInput(
             f"{place}: the row has {len(row)} columns; expected {len(names)} as in the header: "

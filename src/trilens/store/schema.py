@@ -2,7 +2,9 @@
 
 from dataclasses import dataclass, field
 
-FILE_NAME = "catalog.sqlite"
+from trilens.text.files import CATALOG
+
+FILE_NAME = CATALOG
 APPLICATION_ID = 0x7472_6C73  # "trls": identifies the file among SQLite files
 FORMAT_VERSION = 5
 TABLES = (

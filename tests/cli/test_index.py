@@ -1,0 +1,57 @@
+"""`trilens index` over real folders: what cannot be read is skipped and summarised."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.read.nasty import SUMMARY, make_nasty
+
+from .conftest import Trilens
+
+
+@pytest.fixture
+def nasty(tmp_path: Path) -> tuple[Path, int]:
+    folder = tmp_path / "nasty"
+    folder.mkdir()
+    return folder, make_nasty(folder)
+
+
+def test_a_nasty_folder_is_indexed_with_a_truthful_summary(nasty: tuple[Path, int], tmp_path: Path, trilens: Trilens) -> None:
+    folder, documents = nasty
+    outcome = trilens("index", folder, "--to", tmp_path / "c", "--lens", "bm25", "--json")
+    assert outcome.code == 0, outcome.err
+    assert outcome.err.splitlines()[-2:] == SUMMARY
+    assert (outcome.json["added"], outcome.json["documents"]) == (documents, documents)
+
+
+def test_strict_stops_and_a_named_file_is_never_skipped(tmp_path: Path, trilens: Trilens) -> None:
+    folder, target = tmp_path / "folder", tmp_path / "c"
+    folder.mkdir()
+    (folder / "a.txt").write_text("words")
+    (folder / "b.txt").write_bytes(b"")
+    for arguments in ([folder, "--strict"], [folder / "a.txt", folder / "b.txt"]):
+        outcome = trilens("index", *arguments, "--to", target, "--lens", "bm25")
+        assert (outcome.code, outcome.err.count("\n")) == (1, 1)
+        assert "b.txt: the file holds no text" in outcome.err
+        assert not target.exists()
+    assert trilens("index", folder / "a.txt", folder / "b.txt", "--to", target, "--lens", "bm25", "--skip-bad").code == 0
+
+
+def test_a_folder_without_any_document_fails(tmp_path: Path, trilens: Trilens) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "package.json").write_text('{"name": "x"}')
+    outcome = trilens("index", tmp_path / "folder", "--to", tmp_path / "c")
+    assert (outcome.code, (tmp_path / "c").exists()) == (1, False)
+    assert "skipped 1 file: 1 without a text field" in outcome.err
+
+
+def test_a_prefix_tells_the_records_of_two_files_apart(tmp_path: Path, trilens: Trilens) -> None:
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.csv").write_text(f"id,text\n1,words of {name}\n")
+    sources = (tmp_path / "a.csv", tmp_path / "b.csv")
+    refused = trilens("index", *sources, "--to", tmp_path / "c", "--lens", "bm25")
+    assert refused.code == 1
+    assert "or use --id-prefix" in refused.err
+    prefixed = trilens("index", *sources, "--to", tmp_path / "c", "--lens", "bm25", "--id-prefix", "{file}#", "--json")
+    assert prefixed.json["documents"] == 2
+    assert trilens("get", tmp_path / "c", "b.csv#1", "--json").json["text"] == "words of b"
