@@ -11,7 +11,7 @@ TRIES_PER_EXAMPLE = 6
 SHORTEST, LONGEST = 8, 70  # characters
 LEADING_CHARACTERS = 2_000  # in which a sentence is looked for
 SENTENCE_END = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n+")
-PLAIN = re.compile(r"[\w\s,'’-]+[.!?。！？]?")
+NOT_PROSE = re.compile(r"[=*_()\[\]{}<>|\\/`#@$]")  # of code, markup and addresses
 
 
 def example_queries(snapshot: Snapshot) -> list[str]:
@@ -36,12 +36,10 @@ def _query(document: Document) -> str | None:
 
 
 def _candidates(document: Document) -> Iterator[str]:
-    yield " ".join(document.title.split())
-    for sentence in SENTENCE_END.split(document.text[:LEADING_CHARACTERS]):
-        if PLAIN.fullmatch(sentence):
-            yield " ".join(sentence.split()).rstrip(".!?。！？")
+    for text in (document.title, *SENTENCE_END.split(document.text[:LEADING_CHARACTERS])):
+        yield " ".join(text.split()).rstrip(".!。！:")
 
 
 def _is_query(text: str) -> bool:
-    """Whether a text is short, and has several words or is in a script that may be written without spaces."""
-    return SHORTEST <= len(text) <= LONGEST and (" " in text or not text.isascii())
+    """Whether a text is prose, short, and has several words or is in a script that may be written without spaces."""
+    return SHORTEST <= len(text) <= LONGEST and (" " in text or not text.isascii()) and not NOT_PROSE.search(text)

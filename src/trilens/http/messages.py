@@ -205,7 +205,7 @@ class CollectionFacts(BaseModel):
 class CollectionList(BaseModel):
     """The served collections, all lens types and filter operators.
 
-    `writable`: a write key can change documents; `may_write`: the key of this request can.
+    `writable`: a write key can change documents; `may_write`: the key of this request can. `max_body_bytes`: the largest body.
     """
 
     collections: list[CollectionFacts]
@@ -213,6 +213,7 @@ class CollectionList(BaseModel):
     operators: list[FilterOperator]
     writable: bool
     may_write: bool
+    max_body_bytes: int
     version: str
 
 

@@ -40,6 +40,7 @@ async def list_collections(service: Served, credentials: Credentials) -> message
         operators=operators,
         writable=service.writable,
         may_write=service.writable and service.keys.may("write", credentials.credentials if credentials else None),
+        max_body_bytes=service.limits.body_bytes,
         version=__version__,
     )
 

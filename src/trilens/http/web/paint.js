@@ -31,7 +31,7 @@ function strongest(text, strengths) {
 }
 
 /** Maps offsets of the API, in code points, to offsets in UTF-16 code units. */
-function units(text) {
+export function units(text) {
   if (!/[\u{10000}-\u{10ffff}]/u.test(text)) return (offset) => offset;
   const starts = [0];
   for (const character of text) starts.push(starts.at(-1) + character.length);

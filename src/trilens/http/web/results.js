@@ -3,15 +3,18 @@
 import { $, el, number } from "./dom.js";
 import { lensClass } from "./lenses.js";
 import { paint, painted, excerpt } from "./paint.js";
+import { sourceTags } from "./source.js";
 
-/** Show one list; `open(hit)` explains a hit. */
-export function showList(hits, lenses, open) {
+const TAGS = 6;
+
+/** Show one list; `actions.explain(hit)` and `actions.read(hit)` open a hit, `more` follows the hits. */
+export function showList(hits, lenses, actions, more) {
   const most = Math.max(...hits.map((hit) => total(hit)), 1e-9);
-  $("results").replaceChildren(el("ol", { class: "hits" }, hits.map((hit) => el("li", {}, card(hit, lenses, most, open)))));
+  $("results").replaceChildren(el("ol", { class: "hits" }, hits.map((hit) => el("li", {}, card(hit, lenses, most, actions)))), ...more);
 }
 
 /** Show one column per lens, from [lens, hits] pairs. */
-export function showColumns(columns, open) {
+export function showColumns(columns, actions, more) {
   const ranks = new Map();
   for (const [lens, hits] of columns) for (const hit of hits) ranks.set(hit.doc_id, [...(ranks.get(hit.doc_id) ?? []), [lens, hit.rank]]);
   const shown = columns.map(([lens, hits]) =>
@@ -20,11 +23,12 @@ export function showColumns(columns, open) {
       { class: `column ${lensClass(lens)}`, "aria-label": `Lens ${lens}` },
       el("h2", {}, el("span", { class: "dot" }), lens),
       hits.length
-        ? el("ol", { class: "hits" }, hits.map((hit) => el("li", {}, compactCard(hit, lens, ranks.get(hit.doc_id), () => open(hit, lens)))))
+        ? el("ol", { class: "hits" }, hits.map((hit) => el("li", {}, compactCard(hit, lens, ranks.get(hit.doc_id), actions))))
         : el("p", { class: "nothing" }, "This lens found nothing."),
     ),
   );
-  $("results").replaceChildren(el("div", { class: "columns", style: { "--columns": String(columns.length) } }, shown));
+  const grid = el("div", { class: "columns", tabindex: "0", role: "region", "aria-label": "Results by lens", style: { "--columns": String(columns.length) } }, shown);
+  $("results").replaceChildren(grid, ...more);
   linkCopies();
 }
 
@@ -55,42 +59,40 @@ function textBox(hit, length) {
   return box;
 }
 
-function head(hit, open) {
-  const shown = el("button", { type: "button", class: "title", "aria-haspopup": "true", onclick: () => open(hit) }, hit.title || hit.doc_id);
+function head(hit, column, { explain }) {
+  const shown = el("button", { type: "button", class: "title", onclick: () => explain(hit, column) }, hit.title || hit.doc_id);
   return [el("span", { class: "rank", "aria-label": `Rank ${hit.rank}` }, String(hit.rank)), el("h3", {}, shown)];
 }
 
-function article(hit, column, open, ...children) {
+/** The button that opens the whole document, and what is known about it. */
+function tags(hit, column, { read }, ...others) {
+  return el("p", { class: "tags" }, el("button", { type: "button", class: "tag open", "aria-label": `Open ${hit.title || hit.doc_id}`, onclick: () => read(hit, column) }, "Open"), ...others);
+}
+
+function article(hit, column, { explain }, ...children) {
   const press = (event) => {
     if (event.target.closest("button, a") || getSelection()?.toString()) return;
-    open(hit);
+    explain(hit, column);
   };
   return el("article", { class: "hit", data: { doc: hit.doc_id, column }, onclick: press }, children);
 }
 
-function card(hit, lenses, most, open) {
+function card(hit, lenses, most, actions) {
   return article(
     hit,
     "",
-    open,
-    el("header", {}, head(hit, open), hit.title && hit.title !== hit.doc_id ? el("code", { class: "id" }, hit.doc_id) : null),
+    actions,
+    el("header", {}, head(hit, "", actions), hit.title && hit.title !== hit.doc_id ? el("code", { class: "id" }, hit.doc_id) : null),
     textBox(hit, 340),
-    facts(hit),
+    tags(hit, "", actions, ...sourceTags(hit.metadata, TAGS)),
     contributions(hit, lenses, most),
   );
 }
 
-function compactCard(hit, lens, ranks, open) {
+function compactCard(hit, lens, ranks, actions) {
   const others = ranks.filter(([name]) => name !== lens).map(([name, rank]) => el("span", { class: `tag ${lensClass(name)}` }, el("span", { class: "dot" }), `#${rank} ${name}`));
   const score = el("span", { class: "score", title: `score by ${lens}` }, number(hit.score));
-  return article(hit, lens, open, el("header", {}, head(hit, open), score), textBox(hit, 180), others.length ? el("p", { class: "tags" }, others) : null);
-}
-
-function facts(hit) {
-  const pairs = Object.entries(hit.metadata).slice(0, 6);
-  if (!pairs.length) return null;
-  const shown = (value) => (typeof value === "object" ? JSON.stringify(value) : String(value));
-  return el("p", { class: "tags" }, pairs.map(([name, value]) => el("span", { class: "tag", title: `${name}: ${shown(value)}` }, `${name} `, el("b", {}, shown(value).slice(0, 60)))));
+  return article(hit, lens, actions, el("header", {}, head(hit, lens, actions), score), textBox(hit, 180), tags(hit, lens, actions, ...others));
 }
 
 const positive = ({ contribution }) => Math.max(0, contribution);
