@@ -84,12 +84,13 @@ def _options(request: SearchOptions) -> SearchOptions:
 
 
 def require_allowed(options: SearchOptions, limits: Limits) -> None:
-    """Refuse a k above the limit, and HyDE endpoints that the service was not started with.
+    """Refuse a k or offset above the limit, and HyDE endpoints that the service was not started with.
 
     Otherwise a client could make the service send its API key to any URL.
     """
-    if options.k > limits.k:
-        raise Refused(413, f"k is {options.k}; expected at most {limits.k}")
+    if options.last_rank > limits.k:
+        what = f"k + offset is {options.last_rank}" if options.offset else f"k is {options.k}"
+        raise Refused(413, f"{what}; expected at most {limits.k}")
     if not options.hyde:
         return
     if options.hyde.address not in [Hyde(url=url).address for url in limits.hyde_urls]:
