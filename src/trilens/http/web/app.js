@@ -9,7 +9,7 @@ import { askKey } from "./key.js";
 import { listen } from "./keyboard.js";
 import { describe, lensClass, setLenses } from "./lenses.js";
 import { hidePanel, showExplanation, showPanel, showProblem } from "./panel.js";
-import { highlight, select, showColumns, showList, showMessage, showWaiting } from "./results.js";
+import { select, showColumns, showList, showMessage, showWaiting } from "./results.js";
 import { EMPTY, fromUrl, toUrl } from "./state.js";
 
 const MOST_RESULTS = 100;
@@ -18,9 +18,11 @@ let state = { ...EMPTY };
 let collections = [];
 let mayAdd = false;
 let largest = 0; // bytes of a request
+let found = {}; // the search whose hits are shown, and all hits that were asked for
 let hits = new Map(); // by column ("" is the fused list), then by document id
 let openedColumn = ""; // the column of the hit that is explained or read
 let readId = ""; // the document that is read
+let explained = ""; // the explanation that is shown
 let shownQuery = ""; // the last query that was written to the search box
 let searched = ""; // the request whose results are shown
 
@@ -121,78 +123,72 @@ function searchOptions(lenses) {
 }
 
 async function search() {
-  const request = JSON.stringify([collection().name, state.query, selectedLenses(), state.view, state.filters, state.k]);
-  if (request === searched) return openFromUrl();
-  searched = request;
+  const columnsOf = JSON.stringify([collection().name, state.query, selectedLenses(), state.view, state.filters]);
+  if (`${columnsOf} ${state.k}` === searched) return openFromUrl();
+  searched = `${columnsOf} ${state.k}`;
   const service = begin("search");
   begin("explain");
-  begin("highlight");
+  if (found.columnsOf !== columnsOf) found = { columnsOf, k: 0, tookMs: 0, lists: columns().map(() => []) };
+  const [name, earlier, k] = [collection().name, found, state.k];
+  if (earlier.k >= k) return showFound();
   const later = setTimeout(() => {
     $("status").textContent = "Searching …";
-    showWaiting(columns().length);
+    if (!earlier.k) showWaiting(columns().length);
   }, 150);
-  const body = (lenses) => ({ queries: [state.query], ...searchOptions(lenses) });
-  const name = collection().name;
+  const body = (lenses) => ({ queries: [state.query], ...searchOptions(lenses), k: k - earlier.k, offset: earlier.k, details: true });
   try {
     const answers = await Promise.all(columns().map((lens) => service.search(name, body(lens ? [lens] : selectedLenses()))));
     clearTimeout(later);
-    showAnswers(answers);
+    const lists = answers.map((answer, index) => [...earlier.lists[index], ...answer.answers[0].hits]);
+    found = { columnsOf, k, tookMs: Math.max(...answers.map((answer) => answer.took_ms)), lists };
+    showFound(earlier.k);
   } catch (error) {
     clearTimeout(later);
     if (error.name !== "AbortError") fail(error, () => ((searched = ""), show()));
   }
 }
 
-function showAnswers(answers) {
-  const lists = answers.map((answer) => answer.answers[0].hits);
+const actions = {
+  explain: (hit, lens) => {
+    openedColumn = lens;
+    go({ doc: hit.doc_id });
+  },
+  read: (hit, lens) => {
+    openedColumn = lens;
+    go({ open: hit.doc_id });
+  },
+};
+
+/** Show the first `state.k` hits that were found; `shown` of them were there before. */
+function showFound(shown = 0) {
+  const lists = found.lists.map((list) => list.slice(0, state.k));
   hits = new Map(columns().map((lens, index) => [lens, new Map(lists[index].map((hit) => [hit.doc_id, hit]))]));
-  const count = new Set(lists.flat().map((hit) => hit.doc_id)).size;
-  const took = Math.max(...answers.map((answer) => answer.took_ms));
-  $("status").textContent = count ? `${count} ${count === 1 ? "document" : "documents"} in ${took < 10 ? took.toFixed(1) : Math.round(took)} ms` : "";
-  suggestFields(lists.flat());
-  if (!count) {
-    hidePanel();
-    const clear = el("button", { type: "button", class: "primary", onclick: () => go({ filters: [], doc: "" }) }, "Remove the filters");
-    showMessage("Nothing found", state.filters.length ? "No document that passes the filters matches the query." : "No document matches. Try other words or more lenses.", ...(state.filters.length ? [clear] : []));
-    return;
-  }
-  const actions = {
-    explain: (hit, lens) => {
-      openedColumn = lens;
-      go({ doc: hit.doc_id });
-    },
-    read: (hit, lens) => {
-      openedColumn = lens;
-      go({ open: hit.doc_id });
-    },
-  };
+  const all = lists.flat();
+  const count = new Set(all.map((hit) => hit.doc_id)).size;
+  const weak = count && all.every((hit) => hit.weak) ? " · only weak matches: nothing fits the query well" : "";
+  $("status").textContent = count ? `${count} ${count === 1 ? "document" : "documents"} in ${found.tookMs < 10 ? found.tookMs.toFixed(1) : Math.round(found.tookMs)} ms${weak}` : "";
+  suggestFields(all);
+  if (!count) return showNothing();
   const isMore = state.k < MOST_RESULTS && lists.some((list) => list.length === state.k);
   const more = isMore ? [el("p", { class: "more" }, el("button", { type: "button", class: "chip", onclick: () => go({ k: Math.min(MOST_RESULTS, state.k + EMPTY.k) }) }, "More results"))] : [];
   if (state.view === "side") showColumns(columns().map((lens, index) => [lens, lists[index]]), actions, more);
   else showList(lists[0], selectedLenses(), actions, more);
-  openFromUrl();
-  highlightHits(lists);
+  if (shown) document.querySelectorAll("#results .hits")[0].querySelectorAll(".title")[shown]?.focus({ preventScroll: true });
+  return openFromUrl();
 }
 
-/** Highlight the words of all hits by their contribution; runs after the results are shown. */
-async function highlightHits(lists) {
-  const service = begin("highlight");
-  const name = collection().name;
-  for (const [index, lens] of columns().entries()) {
-    if (!lists[index].length) continue;
-    try {
-      const ids = lists[index].map((hit) => hit.doc_id);
-      const { explanations } = await service.explain(name, { query: state.query, doc_ids: ids, ...searchOptions(lens ? [lens] : selectedLenses()) });
-      highlight(explanations, lens);
-    } catch {
-      return; // highlighting is optional
-    }
-  }
+function showNothing() {
+  hidePanel();
+  const clear = el("button", { type: "button", class: "primary", onclick: () => go({ filters: [], doc: "" }) }, "Remove the filters");
+  showMessage("Nothing found", state.filters.length ? "No document that passes the filters matches the query." : "No document matches. Try other words or more lenses.", ...(state.filters.length ? [clear] : []));
 }
 
 /** Open the panel of the document in the URL, if any. */
 async function openFromUrl() {
   select(state.doc);
+  const wanted = state.doc && JSON.stringify([found.columnsOf, state.doc, openedColumn]);
+  if (wanted && wanted === explained && !$("panel").hidden) return undefined;
+  explained = wanted;
   if (!state.doc) return hidePanel();
   const body = showPanel(hitOf(state.doc) ?? { doc_id: state.doc, title: "" }, () => go({ open: state.doc }), close);
   $("panel-title").focus({ preventScroll: true });
@@ -252,6 +248,7 @@ function fail(error, retry) {
 $("search").addEventListener("submit", (event) => {
   event.preventDefault();
   searched = ""; // submitting the same query repeats the search
+  found = {};
   go({ query: $("query").value.trim(), doc: "", k: EMPTY.k });
 });
 $("home").addEventListener("click", (event) => {
@@ -272,7 +269,7 @@ addEventListener("popstate", () => {
   show();
 });
 listen(close);
-const adding = { collection: () => collection().name, largest: () => largest, added: () => ((searched = ""), start()), read: (docId) => go({ open: docId }) };
+const adding = { collection: () => collection().name, largest: () => largest, added: () => ((searched = ""), (found = {}), start()), read: (docId) => go({ open: docId }) };
 $("add").addEventListener("click", () => openAdder(adding));
 listenForDocuments(() => mayAdd && collections.length, adding);
 start();

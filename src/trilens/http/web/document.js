@@ -25,8 +25,7 @@ export function showReaderProblem(message) {
 export function showDocument(document, passage, explanation) {
   const text = el("div", { class: "whole", tabindex: "0", role: "region", "aria-label": "Text of the document" });
   const span = explanation?.passage ?? passage;
-  if (span) text.append(...marked(document.text, span, explanation));
-  else text.append(document.text);
+  text.append(...(span ? marked(document.text, span, explanation) : [document.text]));
   const found = text.querySelector(".found");
   const jump = found && el("button", { type: "button", class: "quiet", onclick: () => found.scrollIntoView({ block: "center" }) }, "To the passage");
   $("reader").replaceChildren(header(document, jump), text);
@@ -50,6 +49,7 @@ function marked(text, passage, explanation) {
   const [start, end] = [unit(passage.start), unit(passage.end)];
   const words = explanation ? painted(explanation) : null;
   const inside = words?.text === text.slice(start, end) ? paint(words.text, words.spans) : [text.slice(start, end)];
+  if (start === 0 && end === text.length) return inside;
   const wholeLines = /(^|\n)$/.test(text.slice(0, start)) && /^(\n|$)/.test(text.slice(end));
   return [text.slice(0, start), el("span", { class: wholeLines ? "found lines" : "found" }, inside), wholeLines ? text.slice(end + 1) : text.slice(end)];
 }

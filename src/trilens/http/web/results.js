@@ -2,7 +2,7 @@
 
 import { $, el, number } from "./dom.js";
 import { lensClass } from "./lenses.js";
-import { paint, painted, excerpt } from "./paint.js";
+import { excerpt, paint, toSpans } from "./paint.js";
 import { sourceTags } from "./source.js";
 
 const TAGS = 6;
@@ -32,41 +32,29 @@ export function showColumns(columns, actions, more) {
   linkCopies();
 }
 
-/** Highlight the words of the explained hits in a column ("" is the fused list). */
-export function highlight(explanations, column) {
-  for (const explanation of explanations) {
-    const card = [...document.querySelectorAll(".hit")].find((node) => node.dataset.doc === explanation.doc_id && node.dataset.column === column);
-    const box = card?.querySelector(".text");
-    if (!box) continue;
-    const { text, spans } = painted(explanation);
-    if (spans.length) write(box, text, spans, Number(box.dataset.length));
-  }
-}
-
 /** Mark the card of the explained document. */
 export function select(docId) {
   for (const node of document.querySelectorAll(".hit")) node.classList.toggle("selected", Boolean(docId) && node.dataset.doc === docId);
 }
 
-function write(box, text, spans, length) {
-  const [start, end] = excerpt(text, spans, length);
-  box.replaceChildren(start > 0 ? "… " : "", ...paint(text, spans, start, end), end < text.length ? " …" : "");
-}
-
+/** The snippet of a hit with its matches, cut to a length; without a snippet, the start of the passage. */
 function textBox(hit, length) {
-  const box = el("p", { class: "text", data: { length: String(length) } });
-  write(box, hit.text, [], length);
-  return box;
+  const { text, matches } = hit.snippet ?? { text: hit.text, matches: [] };
+  const spans = toSpans(text, matches);
+  const [start, end] = excerpt(text, spans, length);
+  const begins = start > 0 || (hit.snippet && hit.snippet.start > hit.passage.start);
+  const goesOn = end < text.length || (hit.snippet && hit.snippet.end < hit.passage.end);
+  return el("p", { class: "text" }, begins ? "… " : "", paint(text, spans, start, end), goesOn ? " …" : "");
 }
 
 function head(hit, column, { explain }) {
-  const shown = el("button", { type: "button", class: "title", onclick: () => explain(hit, column) }, hit.title || hit.doc_id);
+  const shown = el("button", { type: "button", class: "title", onclick: () => explain(hit, column) }, hit.title ? paint(hit.title, toSpans(hit.title, hit.snippet?.title_matches ?? [])) : hit.doc_id);
   return [el("span", { class: "rank", "aria-label": `Rank ${hit.rank}` }, String(hit.rank)), el("h3", {}, shown)];
 }
 
 /** The button that opens the whole document, and what is known about it. */
 function tags(hit, column, { read }, ...others) {
-  return el("p", { class: "tags" }, el("button", { type: "button", class: "tag open", "aria-label": `Open ${hit.title || hit.doc_id}`, onclick: () => read(hit, column) }, "Open"), ...others);
+  return el("p", { class: "tags" }, el("button", { type: "button", class: "tag open", "aria-label": `Open ${hit.title || hit.doc_id}`, onclick: () => read(hit, column) }, "Open"), hit.weak ? el("span", { class: "tag weak", title: "The match is no better than by chance." }, "weak match") : null, ...others);
 }
 
 function article(hit, column, { explain }, ...children) {
@@ -83,7 +71,7 @@ function card(hit, lenses, most, actions) {
     "",
     actions,
     el("header", {}, head(hit, "", actions), hit.title && hit.title !== hit.doc_id ? el("code", { class: "id" }, hit.doc_id) : null),
-    textBox(hit, 340),
+    textBox(hit, 360),
     tags(hit, "", actions, ...sourceTags(hit.metadata, TAGS)),
     contributions(hit, lenses, most),
   );
@@ -95,14 +83,15 @@ function compactCard(hit, lens, ranks, actions) {
   return article(hit, lens, actions, el("header", {}, head(hit, lens, actions), score), textBox(hit, 180), tags(hit, lens, actions, ...others));
 }
 
-const positive = ({ contribution }) => Math.max(0, contribution);
+/** What a lens adds to the bar: in a fusion, by how many standard deviations it scores the document above its other candidates. */
+const positive = ({ contribution, standard }) => Math.max(0, standard ?? contribution);
 const total = (hit) => Object.values(hit.by_lens).reduce((sum, lensScore) => sum + positive(lensScore), 0);
 
 /** A stacked bar of the contributions of the lenses to the fused score; its length shows the score. */
 function contributions(hit, lenses, most) {
   const scores = lenses.filter((lens) => hit.by_lens[lens]).map((lens) => ({ lens, ...hit.by_lens[lens] }));
   const rankText = (rank) => (rank === null ? "not returned" : `#${rank}`);
-  const label = scores.map(({ lens, contribution, score, rank }) => `${lens} ${number(contribution)}, score ${number(score)}, ${rankText(rank)}`).join("; ");
+  const label = scores.map(({ lens, contribution, standard, score, rank }) => `${lens} ${number(contribution)}, score ${number(score)}${standard === null ? "" : `, ${number(standard, 2)} σ`}, ${rankText(rank)}`).join("; ");
   const bars = scores.filter(positive).map((part) => el("span", { class: `part ${lensClass(part.lens)}`, style: { width: `${(100 * positive(part)) / most}%` } }));
   const legend = scores.map(({ lens, rank }) => el("span", { class: lensClass(lens) }, el("span", { class: "dot" }), `${lens} `, el("b", {}, rank === null ? "–" : `#${rank}`)));
   return el(
