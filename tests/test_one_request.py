@@ -33,6 +33,10 @@ class Case(NamedTuple):
 # One or more of each option; HYDE stands for the address of a running service.
 CASES = {
     "k": [Case({"k": 3}, ["-k", "3"])],
+    "offset": [
+        Case({"k": 2, "offset": 2}, ["-k", "2", "--offset", "2"]),
+        Case({"k": 2, "offset": 1, "lenses": ["bm25"]}, ["-k", "2", "--offset", "1", "--lens", "bm25"]),
+    ],
     "lenses": [Case({"lenses": ["bm25", "multi"]}, ["--lens", "bm25,multi"])],
     "filter": [Case({"filter": {"year": {"$lte": 2020}}}, ["--filter", '{"year": {"$lte": 2020}}'])],
     "exact": [Case({"exact": True}, ["--exact"])],
@@ -63,9 +67,11 @@ CASES = {
             ["--lens", "dense", "--hyde", "HYDE", "--hyde-model", "tiny"],
         )
     ],
+    "details": [Case({"details": True}, ["--details"])],
 }
 MISTAKES = [
     (Case({"k": 0}, ["-k", "0"]), "k is 0; expected a value greater than or equal to 1"),
+    (Case({"offset": -1}, ["--offset", "-1"]), "offset is -1; expected a value greater than or equal to 0"),
     (Case({"lenses": ["smell"]}, ["--lens", "smell"]), "there is no lens 'smell' in this collection"),
     (Case({"lenses": ["bm25", "bm25"]}, ["--lens", "bm25,bm25"]), "lenses are bm25, bm25; expected one or more, each once"),
     (Case({"filter": {"year": {"$about": 1}}}, ["--filter", '{"year": {"$about": 1}}']), "operator '$about'"),
@@ -133,7 +139,7 @@ def test_every_option_is_accepted_everywhere_with_the_same_meaning(
     (hits,) = collection.search([QUERY], **case.options)
     expected = [(hit.doc_id, hit.score) for hit in hits]
     assert expected
-    assert expected != [(hit.doc_id, hit.score) for hit in collection.search([QUERY])[0]] or option == "exact"
+    assert expected != [(hit.doc_id, hit.score) for hit in collection.search([QUERY])[0]] or option in ("exact", "details")
 
     said = trilens("search", path, QUERY, *case.arguments, "--json")
     assert said.code == 0, said.err
@@ -152,7 +158,7 @@ def test_every_option_is_accepted_everywhere_with_the_same_meaning(
     by_command = trilens("explain", path, QUERY, hits[0].doc_id, *case.arguments, "--json").json
     assert by_command == over_http == explained.to_json()
 
-    if option != "k":  # an evaluation sets it by its measures
+    if option not in ("k", "offset"):  # an evaluation sets it by its measures
         variant = parse_variant(f"named={json.dumps(case.options)}", collection.lenses)
         assert [(hit.doc_id, hit.score) for hit in variant.search(collection, [QUERY], 10)[0]] == expected
         assert variant.explain(collection, QUERY, hits[0].doc_id).score == pytest.approx(explained.score)
@@ -175,7 +181,7 @@ def test_every_mistake_is_refused_everywhere_in_the_same_words(
     for action, asked in (("search", {"queries": [QUERY]}), ("explain", {"query": QUERY, "doc_ids": ["rmtree"]})):
         answer = served.call("POST", f"/collections/small/{action}", json={**asked, **case.options})
         assert answer.status_code in (400, 422) and answer.json()["error"] == text
-    if "k" not in case.options:
+    if not {"k", "offset"} & case.options.keys():
         with pytest.raises(TrilensError) as evaluating:
             variant = parse_variant(json.dumps(case.options), collection.lenses)
             variant.search(collection, [QUERY], 10)

@@ -29,7 +29,7 @@ from trilens.store.failures import clear_errors
 from trilens.store.lens_set import LensSet
 from trilens.store.pace import CommitPace
 from trilens.store.repair import RepairReport, repair_collection
-from trilens.store.schema import FILE_NAME, FolderRecord
+from trilens.store.schema import FILE_NAME
 from trilens.store.segment import DOCUMENTS, ROWS
 from trilens.store.snapshot import Snapshot
 from trilens.store.upgrade import UpgradeReport, upgrade_collection
@@ -328,9 +328,6 @@ class Collection:
     def info(self) -> dict[str, Any]:
         """Size, configuration and statistics."""
         snapshot = self.snapshot
-        segments: list[FolderRecord] = [segment.record for segment in snapshot.segments]
-        shared: list[FolderRecord] = [part.record for part in snapshot.shared.every]
-        files = [file for record in segments + shared for file in record.files]
         live = snapshot.live_rows
         figures = {name: snapshot.figures(name) for name in self.lenses}
         return {
@@ -340,11 +337,11 @@ class Collection:
             "lenses": self.lenses,
             "model": self.config.model if self.config.heads else None,
             "commit": snapshot.commit,
-            "segments": len(segments),
+            "segments": len(snapshot.segments),
             "deleted_passages": snapshot.rows - live,
             "catalog_bytes": (self.path / FILE_NAME).stat().st_size,
             "segment_bytes": {
-                name: sum(file.bytes for file in files if file.path.startswith(f"{folder}/"))
+                name: sum(file.bytes for file in snapshot.files if file.path.startswith(f"{folder}/"))
                 for name, folder in [
                     *((name, name) for name in (DOCUMENTS, ROWS)),
                     *((name, self._lenses.folder(name)) for name in self.lenses),

@@ -5,7 +5,7 @@ import pytest
 from trilens.encode.models import resolve_model
 from trilens.encode.onnx import OnnxEncoder
 from trilens.errors import BadInput, BadModel
-from trilens.explain.disentangle import disentangle
+from trilens.explain.disentangle import Word, disentangle, whole_words
 from trilens.store.config import DEFAULT_MODEL
 
 TEXT = "The capital of France is Paris."
@@ -39,3 +39,17 @@ def test_what_cannot_be_disentangled(encoder: OnnxEncoder) -> None:
         disentangle(encoder, " \n")
     with pytest.raises(BadModel, match="no sparse head"):
         disentangle(OnnxEncoder(resolve_model(DEFAULT_MODEL), heads=["dense"]), TEXT)
+
+
+def test_whole_words_have_no_pieces() -> None:
+    words = [
+        Word("del", 5, True),
+        Word("##ete", 4, True),
+        Word("a", 3, True),
+        Word(".", 2.5, True),
+        Word("delete", 2, False),
+        Word("remove", 1, False),
+        Word("##d", 0.5, False),
+    ]
+    assert whole_words(words, "Delete a FILE.") == [Word("delete", 5, True), Word("a", 3, True), Word("remove", 1, False)]
+    assert whole_words([], "") == []

@@ -1,9 +1,12 @@
 """Each address of the service, over a real socket."""
 
 import math
+from pathlib import Path
 from typing import Any
 
 import pytest
+
+from trilens import Collection
 
 from .running import READ_KEY, TEXTS, WRITE_KEY, Running
 
@@ -19,9 +22,10 @@ def post(service: Running, action: str, **body: Any) -> Any:
 def test_collections_are_listed(service: Running) -> None:
     answer = service.call("GET", "/collections").json()
     (small,) = answer["collections"]
-    assert answer["writable"] is False
+    assert (answer["writable"], answer["may_write"], answer["max_body_bytes"]) == (False, False, 200_000)
     assert (small["name"], small["documents"], small["commit"]) == ("small", len(TEXTS), 1)
     assert small["lenses"] == ["bm25", "dense", "sparse", "multi"]
+    assert (small["passages"], small["problem"]) == (len(TEXTS), None)
     assert set(small["heads"]) >= {"dense", "sparse", "multi"}
     assert service.call("GET", "/collections/small").json() == small
 
@@ -88,6 +92,27 @@ def test_disentangle_gives_words(service: Running) -> None:
     words = post(service, "disentangle", text="delete a directory", top=5)["words"]
     assert len(words) == 5
     assert [word["weight"] for word in words] == sorted((word["weight"] for word in words), reverse=True)
+    whole = post(service, "disentangle", text="delete a directory", top=40, whole_words=True)["words"]
+    assert len(whole) == 40
+    assert {"delete", "directory"} <= {word["word"] for word in whole if word["own"]}
+    assert not any(word["word"].startswith("##") for word in whole)
+
+
+def test_examples_are_sentences_of_the_documents(service: Running) -> None:
+    answer = service.call("GET", "/collections/small/examples").json()
+    assert answer["commit"] == 1 and len(answer["queries"]) == 4
+    sentences = [f"{title} {text}" for title, text, *_ in TEXTS.values()]
+    for query in answer["queries"]:
+        assert any(query in sentence for sentence in sentences)
+
+
+def test_the_size_on_disk_is_that_of_the_files(made: Path, service: Running) -> None:
+    facts = service.call("GET", "/collections/small").json()
+    data = sum(file.stat().st_size for folder in made.iterdir() if folder.is_dir() for file in folder.rglob("*"))
+    with Collection.open(made) as collection:
+        info = collection.info()
+    assert facts["bytes"] == info["catalog_bytes"] + sum(file.bytes for file in collection.snapshot.files)
+    assert sum(info["segment_bytes"].values()) <= facts["bytes"] <= data + info["catalog_bytes"]
 
 
 def test_encode_gives_every_head(service: Running) -> None:

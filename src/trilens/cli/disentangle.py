@@ -12,7 +12,7 @@ from trilens.cli.options import Json, Threads
 from trilens.cli.render import out, print_json, printable
 from trilens.encode.models import resolve_model
 from trilens.encode.onnx import OnnxEncoder
-from trilens.explain.disentangle import Word
+from trilens.explain.disentangle import Word, whole_words
 from trilens.explain.disentangle import disentangle as vocabulary_terms
 from trilens.explain.pictures import bar_chart, word_cloud
 from trilens.store.config import DEFAULT_MODEL
@@ -43,7 +43,7 @@ def disentangle(
     encoder = OnnxEncoder(resolve_model(model), threads=threads, heads=("sparse",))
     words = vocabulary_terms(encoder, text, "doc" if passage else "query", top)
     if png:
-        word_cloud(words, png)
+        word_cloud(whole_words(words, text) or words, png)
     if chart:
         bar_chart(words, chart, text)
     if json:

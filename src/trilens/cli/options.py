@@ -67,6 +67,10 @@ OverlapWords = Annotated[
 _SEARCH_OPTIONS: dict[str, tuple[Any, Any]] = {
     "lens": (Lens, None),
     "k": (Annotated[int, typer.Option("-k", metavar="N", help="Number of documents.")], 10),
+    "offset": (
+        Annotated[int, typer.Option("--offset", metavar="N", help="Number of documents to leave out before them.")],
+        0,
+    ),
     "filter": (
         Annotated[
             str | None,
@@ -138,6 +142,12 @@ _SEARCH_OPTIONS: dict[str, tuple[Any, Any]] = {
         None,
     ),
     "exact": (Annotated[bool, typer.Option("--exact", help="Disable all approximations.")], False),
+    "details": (
+        Annotated[
+            bool, typer.Option("--details/--no-details", help="Show snippets with their matches, and mark weak matches.")
+        ],
+        True,
+    ),
 }
 
 

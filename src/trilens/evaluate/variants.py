@@ -72,8 +72,8 @@ def _from_json(text: str, options: str) -> dict[str, Any]:
         given: dict[str, Any] = json.loads(options)
     except json.JSONDecodeError as error:
         raise BadInput(f"variant {text!r} is not JSON ({error}); expected an object of search options") from error
-    if "k" in given:
-        raise BadInput(f"variant {text!r} sets k; the depth of an evaluation comes from its measures: leave it out")
+    if depth := {"k", "offset"} & given.keys():
+        raise BadInput(f"variant {text!r} sets {min(depth)}; the depth of an evaluation comes from its measures: leave it out")
     return given
 
 

@@ -58,7 +58,7 @@ def _pages() -> APIRouter:
     """Routes of the web page. Only files that exist at start-up are served."""
     home = Path(str(files("trilens.http") / "web"))
     router = APIRouter(include_in_schema=False)
-    addresses = {"/": home / "index.html", "/docs": home / "docs.html"}
+    addresses = {"/": home / "index.html", "/docs": home / "docs.html", "/collections": home / "collections.html"}
     addresses |= {f"/web/{file.name}": file for file in sorted(home.iterdir()) if file.suffix in MEDIA_TYPES}
 
     def serve(address: str, file: Path) -> None:

@@ -12,6 +12,7 @@ from trilens.http import messages
 from trilens.http.failures import Refused, absent
 from trilens.http.served import Written
 from trilens.http.service import Named, Served, may_read, may_write
+from trilens.http.uploads import read_upload
 from trilens.text.document import Document
 
 LARGEST_KEY = (1 << 63) - 1
@@ -35,7 +36,14 @@ class AnyText(Convertor[str]):
 register_url_convertor("any_text", AnyText())
 router = APIRouter(tags=["documents"])
 Ids = Annotated[list[str], Query(alias="id", description="Document ids; may be repeated.", max_length=MOST_AT_ONCE)]
+Replace = Annotated[bool, Query(description="Replace documents with the same ids; otherwise they are an error.")]
 reads, writes = [Depends(may_read)], [Depends(may_write)]
+FILE_BODY = {
+    "requestBody": {
+        "required": True,
+        "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
+    }
+}
 
 
 @router.get("/collections/{name}/documents", dependencies=reads)
@@ -65,14 +73,25 @@ async def get_document(doc_id: str, served: Named) -> Document:
 
 
 @router.put("/collections/{name}/documents", dependencies=writes)
-async def put_documents(request: messages.DocumentsRequest, served: Named, service: Served, http: Request) -> messages.Changed:
+async def put_documents(
+    request: messages.DocumentsRequest, served: Named, service: Served, http: Request, replace: Replace = True
+) -> messages.Changed:
     """Add documents in one commit; documents with existing ids are replaced."""
     if len(request.documents) > service.limits.documents:
         count, most = len(request.documents), service.limits.documents
         raise Refused(413, f"{count:,} documents were sent; expected at most {most:,}: split the request")
     documents = [Document(body.doc_id, body.text, body.title, body.metadata) for body in request.documents]
     recorded = service.recorded(http, served.name, "put", [document.doc_id for document in documents])
-    return _changed(await served.put(documents, recorded))
+    return _changed(await served.put(documents, recorded, replace))
+
+
+@router.post("/collections/{name}/files/{file_name:any_text}", dependencies=writes, openapi_extra=FILE_BODY)
+async def add_file(file_name: str, served: Named, service: Served, http: Request, replace: Replace = False) -> messages.Changed:
+    """Add the documents of a file in one commit. The body is the file; the suffix of its name selects the format."""
+    content = await http.body()
+    documents = await asyncio.to_thread(read_upload, file_name, content, service.limits.documents)
+    recorded = service.recorded(http, served.name, "put", [document.doc_id for document in documents])
+    return _changed(await served.put(documents, recorded, replace))
 
 
 @router.put("/collections/{name}/documents/{doc_id:any_text}", dependencies=writes)

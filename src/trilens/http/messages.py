@@ -1,5 +1,6 @@
 """Requests and responses of the HTTP API that are not types of the library."""
 
+from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -42,6 +43,7 @@ class DisentangleRequest(RequestBody):
     text: Text
     side: Side = "query"
     top: Count = 30
+    whole_words: bool = Field(False, description="Leave out word pieces; a split word of the text stands for its pieces.")
 
 
 class EncodeRequest(RequestBody):
@@ -106,6 +108,13 @@ class Words(BaseModel):
 
     text: str
     words: list[Word]
+
+
+class Examples(BaseModel):
+    """Example queries: titles and sentences of documents of a commit."""
+
+    commit: int
+    queries: list[str]
 
 
 class TermVector(BaseModel):
@@ -174,24 +183,37 @@ class FilterOperator(BaseModel):
 
 
 class CollectionFacts(BaseModel):
-    """A served collection. `heads` are the heads of its model; `disentangle`: whether /disentangle supports the model."""
+    """A served collection.
+
+    `heads` are the heads of its model; `disentangle`: whether /disentangle supports the model. `bytes` is the size on disk.
+    `problem` says why the collection cannot be searched, null if it can.
+    """
 
     name: str
     documents: int
+    passages: int
+    bytes: int
     lenses: list[str]
     model: str | None
     heads: list[str]
     disentangle: bool
     commit: int
+    committed: datetime
+    problem: str | None
 
 
 class CollectionList(BaseModel):
-    """The served collections, all lens types and filter operators. `writable`: a write key can change documents."""
+    """The served collections, all lens types and filter operators.
+
+    `writable`: a write key can change documents; `may_write`: the key of this request can. `max_body_bytes`: the largest body.
+    """
 
     collections: list[CollectionFacts]
     lenses: list[LensFacts]
     operators: list[FilterOperator]
     writable: bool
+    may_write: bool
+    max_body_bytes: int
     version: str
 
 

@@ -1,11 +1,12 @@
 """Routes that search a collection: search, explain, disentangle."""
 
+import asyncio
 from functools import partial
 from time import perf_counter
 
 from fastapi import APIRouter, Depends, Request, Response
 
-from trilens.explain.disentangle import disentangle
+from trilens.explain.disentangle import Word, disentangle, whole_words
 from trilens.explain.explanation import Explanation
 from trilens.http import messages
 from trilens.http.access_log import note_queries
@@ -60,9 +61,20 @@ async def explain(request: messages.ExplainRequest, served: Named, service: Serv
 async def words(request: messages.DisentangleRequest, served: Named, service: Served) -> messages.Words:
     """The vocabulary terms of a text in the collection's model, heaviest first."""
     require_queries([request.text], service.limits)
-    deadline = served.deadline()
-    terms = await served.call(lambda: disentangle(served.encoder, request.text, request.side, request.top), deadline)
-    return messages.Words(text=request.text, words=terms)
+
+    def terms() -> list[Word]:
+        if not request.whole_words:
+            return disentangle(served.encoder, request.text, request.side, request.top)
+        return whole_words(disentangle(served.encoder, request.text, request.side), request.text)[: request.top]
+
+    return messages.Words(text=request.text, words=await served.call(terms, served.deadline()))
+
+
+@router.get("/collections/{name}/examples")
+async def examples(served: Named) -> messages.Examples:
+    """Example queries from the documents of the collection."""
+    commit, queries = await asyncio.to_thread(served.examples)
+    return messages.Examples(commit=commit, queries=queries)
 
 
 def _options(request: SearchOptions) -> SearchOptions:
@@ -72,12 +84,13 @@ def _options(request: SearchOptions) -> SearchOptions:
 
 
 def require_allowed(options: SearchOptions, limits: Limits) -> None:
-    """Refuse a k above the limit, and HyDE endpoints that the service was not started with.
+    """Refuse a k or offset above the limit, and HyDE endpoints that the service was not started with.
 
     Otherwise a client could make the service send its API key to any URL.
     """
-    if options.k > limits.k:
-        raise Refused(413, f"k is {options.k}; expected at most {limits.k}")
+    if options.last_rank > limits.k:
+        what = f"k + offset is {options.last_rank}" if options.offset else f"k is {options.k}"
+        raise Refused(413, f"{what}; expected at most {limits.k}")
     if not options.hyde:
         return
     if options.hyde.address not in [Hyde(url=url).address for url in limits.hyde_urls]:

@@ -16,6 +16,7 @@ from trilens.encode.onnx import OnnxEncoder
 from trilens.errors import BadInput, ServiceFailed, TrilensError
 from trilens.http.answers import answer_json
 from trilens.http.audit_log import Recorded, unrecorded
+from trilens.http.examples import example_queries
 from trilens.http.failures import Refused
 from trilens.http.limits import Limits
 from trilens.http.metrics import Metrics
@@ -58,6 +59,7 @@ class ServedCollection:
         self._write_turn = asyncio.Lock()  # asynchronous, so that waiting writers occupy no thread
         self._writing = Lock()
         self._checked = monotonic()
+        self._examples: tuple[int, list[str]] = (-1, [])  # the commit that they are from, and the queries
         self.broken: str | None = None  # why the collection could not be searched when that was last tried
 
     @property
@@ -111,6 +113,21 @@ class ServedCollection:
             raise ServiceFailed(self.broken)
         self.current()
 
+    def problem(self) -> str | None:
+        """Why the collection cannot be searched; None if it can."""
+        try:
+            self.require_searchable()
+        except TrilensError as error:
+            return str(error)
+        return None
+
+    def examples(self) -> tuple[int, list[str]]:
+        """The last commit and example queries from its documents, which are chosen once per commit."""
+        snapshot = self.current()
+        if self._examples[0] != snapshot.commit:
+            self._examples = (snapshot.commit, example_queries(snapshot))
+        return self._examples
+
     async def search(self, options: SearchOptions, queries: Sequence[str]) -> list[bytes]:
         """The serialised answer to each query."""
         deadline = self.deadline()
@@ -133,11 +150,11 @@ class ServedCollection:
         finally:
             self._write_turn.release()
 
-    async def put(self, documents: Iterable[Document], recorded: Recorded = unrecorded) -> Written:
-        """Add or replace documents."""
+    async def put(self, documents: Iterable[Document], recorded: Recorded = unrecorded, replace: bool = True) -> Written:
+        """Add documents; those with existing ids are replaced or, without `replace`, an error."""
 
         def change(collection: Collection) -> list[str]:
-            collection.upsert(documents)
+            (collection.upsert if replace else collection.add)(documents)
             return []
 
         return await self.write(change, recorded)

@@ -1,6 +1,7 @@
 """Routes that describe the service: collections, health, readiness, metrics."""
 
 import asyncio
+from datetime import UTC, datetime
 
 from fastapi import APIRouter, Depends
 from fastapi.responses import PlainTextResponse
@@ -9,16 +10,18 @@ from trilens import __version__
 from trilens.errors import BadModel
 from trilens.http import messages
 from trilens.http.served import ServedCollection
-from trilens.http.service import Named, Served, may_read
+from trilens.http.service import Credentials, Named, Served, may_read
 from trilens.lenses.registry import lens_types
 from trilens.store.filters import OPERATORS
+from trilens.store.last_commit import COMMIT_FILE
+from trilens.store.schema import FILE_NAME
 
 router = APIRouter(tags=["status"])
 reads = [Depends(may_read)]
 
 
 @router.get("/collections", dependencies=reads)
-async def list_collections(service: Served) -> messages.CollectionList:
+async def list_collections(service: Served, credentials: Credentials) -> messages.CollectionList:
     """All collections, lens types and filter operators."""
     facts = await asyncio.to_thread(lambda: [_facts(served) for served in service.collections.values()])
     lenses = [
@@ -32,7 +35,13 @@ async def list_collections(service: Served) -> messages.CollectionList:
         for name, operator in OPERATORS.items()
     ]
     return messages.CollectionList(
-        collections=facts, lenses=lenses, operators=operators, writable=service.writable, version=__version__
+        collections=facts,
+        lenses=lenses,
+        operators=operators,
+        writable=service.writable,
+        may_write=service.writable and service.keys.may("write", credentials.credentials if credentials else None),
+        max_body_bytes=service.limits.body_bytes,
+        version=__version__,
     )
 
 
@@ -73,13 +82,18 @@ def _heads(served: ServedCollection) -> list[str]:
 
 
 def _facts(served: ServedCollection) -> messages.CollectionFacts:
-    snapshot, config, heads = served.current(), served.collection.config, _heads(served)
+    problem, path = served.problem(), served.collection.path
+    snapshot, config, heads = served.collection.snapshot, served.collection.config, _heads(served)
     return messages.CollectionFacts(
         name=served.name,
         documents=snapshot.documents_count,
+        passages=snapshot.live_rows,
+        bytes=(path / FILE_NAME).stat().st_size + sum(file.bytes for file in snapshot.files),
         lenses=served.collection.lenses,
         model=config.model if config.heads else None,
         heads=heads,
         disentangle="sparse" in heads,
         commit=snapshot.commit,
+        committed=datetime.fromtimestamp((path / COMMIT_FILE).stat().st_mtime, UTC),
+        problem=problem,
     )

@@ -26,7 +26,7 @@ from trilens.kernels.array_types import Float32s, Float64s, Int32s, Int64s, Mask
 from trilens.kernels.postings import count_allowed
 from trilens.lenses.feedback import Expansion, FeedbackPassages, mix, to_sparse
 from trilens.lenses.lens import Colour, ExplainTarget, Lens, LensConfig, LensType, Searcher
-from trilens.lenses.parts import Part, ScoreParts, with_rest
+from trilens.lenses.parts import Match, Part, ScoreParts, with_rest
 from trilens.represent.counts import Counts
 from trilens.represent.vocabulary import Vocabulary
 from trilens.text.analysis import AnalysisConfig, Analyzer
@@ -166,6 +166,17 @@ class Bm25Searcher(Searcher):
             )
         parts.sort(key=lambda part: -part.score)
         return ScoreParts(with_rest(parts, target.score or 0.0))
+
+    def matches(self, query: Encoded, rows: Sequence[int], texts: Sequence[str], params: Any = None) -> list[list[Match]]:
+        """The words of the texts that are terms of the query, weighted by their IDF."""
+        counted, analyzer = _counts(query), Analyzer(self._lens.config.analysis)
+        weights = self._weights(counted, self._term_maps(counted.vocabulary)).tolist()
+        terms = zip(counted.sparse.terms.tolist(), weights, strict=True)
+        known = {counted.vocabulary.word(term): (term, weight) for term, weight in terms}
+        return [
+            [Match(known[word][0], start, end, known[word][1]) for word, start, end in analyzer.places(text) if word in known]
+            for text in texts
+        ]
 
     def expand(
         self, queries: Encoded, feedback: Sequence[FeedbackPassages], expansion: Expansion, params: Any = None

@@ -25,7 +25,7 @@ from trilens.frozen import Frozen
 from trilens.index.topk import TopK
 from trilens.kernels.array_types import Float32s, Float64s, Int64s, Mask
 from trilens.lenses.feedback import Expansion, FeedbackPassages
-from trilens.lenses.parts import ScoreParts
+from trilens.lenses.parts import Match, ScoreParts
 
 
 class LensConfig(Frozen):
@@ -57,6 +57,13 @@ class ExplainTarget:
     passage: str
     score: float | None
     params: Any = None
+
+
+class ScoreScale(NamedTuple):
+    """For each query of a batch, the score of strength 0 and the score of strength 1, below which a match is weak."""
+
+    zero: Float64s
+    one: Float64s
 
 
 class Searcher(ABC):
@@ -100,6 +107,17 @@ class Searcher(ABC):
 
         A fusion with `per_token` divides scores by it.
         """
+        return None
+
+    def matches(self, query: Encoded, rows: Sequence[int], texts: Sequence[str], params: Any = None) -> list[list[Match]]:
+        """The places of the texts, as they were encoded, that match one query; no model runs.
+
+        `rows` are the rows of the texts. A lens whose scores have no places returns none.
+        """
+        return [[] for _ in texts]
+
+    def scale(self, queries: Encoded, params: Any = None) -> ScoreScale | None:
+        """What scores mean as strengths; None if the lens cannot tell weak matches."""
         return None
 
     def _mask(self, i: int, allowed: Mask | None) -> Mask | None:

@@ -29,7 +29,7 @@ from trilens.kernels.array_types import Float32s, Float64s, Int64s, Mask
 from trilens.kernels.token_lists import pool_tokens
 from trilens.lenses.alignment import Alignment
 from trilens.lenses.lens import Colour, ExplainTarget, Lens, LensConfig, LensType, Searcher
-from trilens.lenses.parts import ScoreParts, Span, with_rest
+from trilens.lenses.parts import Match, ScoreParts, Span, with_rest
 from trilens.represent import Multi
 
 SEED = 1234
@@ -178,6 +178,26 @@ class MultiSearcher(Searcher):
         if alignment is None or target.score is None:
             return ScoreParts([])
         return ScoreParts(with_rest(alignment.parts(), target.score), matrix=alignment.matrix())
+
+    def matches(self, query: Encoded, rows: Sequence[int], texts: Sequence[str], params: Any = None) -> list[list[Match]]:
+        """The token of each text that is most similar to each query token, weighted by the similarity.
+
+        Pooled tokens have no place, because nothing stored says which ones were joined.
+        """
+        vectors, model = _multi(query).vectors, _token_reader(self._lens.encoder)
+        return [
+            self._matches(vectors, row, _spans(model.read_tokens(text, "doc", kept=True)))
+            for row, text in zip(rows, texts, strict=True)
+        ]
+
+    def _matches(self, query: Float32s, row: int, spans: Sequence[Span | None]) -> list[Match]:
+        vectors = self.tokens.decode(row)
+        if not len(query) or not len(vectors) or len(vectors) != len(spans):
+            return []
+        similarities = query @ vectors.T
+        best = zip(similarities.argmax(axis=1).tolist(), similarities.max(axis=1).tolist(), strict=True)
+        found = ((part, spans[token], weight) for part, (token, weight) in enumerate(best))
+        return [Match(part, span[0], span[1], weight) for part, span, weight in found if span and weight > 0]
 
     def token_mass(self, queries: Encoded) -> Float64s:
         """The total weight of each query's tokens."""

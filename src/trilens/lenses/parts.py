@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
 from pydantic import InstanceOf, PlainSerializer
@@ -42,6 +42,15 @@ class Part:
     query_span: Span | None = None
     doc_spans: tuple[Span, ...] = ()
     facts: Mapping[str, float | int | str | None] = field(default_factory=dict)
+
+
+class Match(NamedTuple):
+    """A place in a text that matches part `part` of a query, such as a term, and how much it contributes."""
+
+    part: int
+    start: int
+    end: int
+    weight: float
 
 
 @dataclass(frozen=True, eq=False, slots=True)

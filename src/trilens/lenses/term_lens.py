@@ -29,7 +29,7 @@ from trilens.kernels.sparse import BAD_ORDER, BAD_TERM, BAD_WEIGHT, find_fault
 from trilens.lenses.bm25 import idf
 from trilens.lenses.feedback import Expansion, FeedbackPassages, mix, to_sparse
 from trilens.lenses.lens import ExplainTarget, Lens, LensConfig, LensParams, Searcher, require_alike
-from trilens.lenses.parts import Part, ScoreParts, Span, with_rest
+from trilens.lenses.parts import Match, Part, ScoreParts, Span, with_rest
 from trilens.represent import Sparse
 
 COLLAPSED = 0.5  # share of rows without any term from which `info` warns
@@ -276,6 +276,20 @@ class TermSearcher(Searcher):
         query = self.weighted(target.encoded, target.params)
         term_idf = self.idf if self.uses_idf(target.params) else None
         return self._lens.explain_terms(target, query, self.row(target.row), term_idf)
+
+    def matches(
+        self, query: Encoded, rows: Sequence[int], texts: Sequence[str], params: TermParams | None = None
+    ) -> list[list[Match]]:
+        """The tokens of the texts that are terms of the query, weighted by their share of the score."""
+        weighted = self.weighted(query, params)
+        weights = dict(zip(weighted.terms.tolist(), weighted.weights.tolist(), strict=True))
+        return [self._matches(weights, row, text) for row, text in zip(rows, texts, strict=True)]
+
+    def _matches(self, weights: Mapping[int, float], row: int, text: str) -> list[Match]:
+        stored = dict(zip(*(column.tolist() for column in self.row(row)), strict=True))
+        spans = self._lens.own_terms(text, "doc").spans
+        shared = spans.keys() & weights.keys() & stored.keys()
+        return [Match(term, *span, weights[term] * stored[term]) for term in sorted(shared) for span in spans[term]]
 
     def expand(
         self,

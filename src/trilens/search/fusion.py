@@ -114,10 +114,10 @@ def fuse(fusion: Fusion, candidates: Candidates, most: int | None = None) -> lis
     best = np.argsort(-total, kind="stable")[:most]
     by_lens: list[dict[str, LensScore]] = [{} for _ in best]
     for name, scores in counted.items():
-        columns = (column[best].tolist() for column in (scores, candidates.ranks[name], contributions[name]))
-        for lens_scores, (score, rank, contribution) in zip(by_lens, zip(*columns, strict=True), strict=True):
+        columns = (column[best].tolist() for column in (scores, candidates.ranks[name], contributions[name], _standard(scores)))
+        for lens_scores, (score, rank, contribution, standard) in zip(by_lens, zip(*columns, strict=True), strict=True):
             if not math.isnan(score):
-                lens_scores[name] = LensScore(score, rank or None, contribution)
+                lens_scores[name] = LensScore(score, rank or None, contribution, standard)
     rows = candidates.best_rows(best)
     return [RankedDoc(*doc) for doc in zip(candidates.keys[best].tolist(), rows, total[best].tolist(), by_lens, strict=True)]
 
@@ -208,6 +208,14 @@ def _zscore(scores: Float64s) -> Float64s:
     mean = math.fsum(scores.tolist()) / len(scores)
     deviation = math.sqrt(math.fsum(((scores - mean) ** 2).tolist()) / len(scores))
     return (scores - mean) / deviation if deviation > 0 else np.zeros(len(scores))
+
+
+def _standard(scores: Float64s) -> Float64s:
+    """The standard scores of the candidates; NaN where a lens has no score."""
+    standard = np.full(len(scores), np.nan)
+    known = ~np.isnan(scores)
+    standard[known] = _zscore(scores[known])
+    return standard
 
 
 NORMALISE: dict[Policy, Callable[[Float64s], Float64s]] = {"weighted": np.copy, "minmax": _minmax, "zscore": _zscore}

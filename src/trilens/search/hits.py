@@ -1,4 +1,4 @@
-"""`Hit`: a document that answers a query, with its best passage and the score of every lens; and its JSON form."""
+"""`Hit`: a document that answers a query, with its best passage, its snippet and the score of every lens; and its JSON form."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from pydantic import PlainSerializer, TypeAdapter
 from typing_extensions import TypedDict
 
+from trilens.lenses.parts import Span
 from trilens.text.document import Document
 
 
@@ -16,16 +17,39 @@ class LensScore:
 
     `rank` is None if the lens did not return the document, but another did. `contribution` is the part of the hit's score
     that comes from this lens: the contributions of all lenses add up to it.
+
+    `standard`, in a fusion, is the number of standard deviations by which the score exceeds the mean of the lens's scores over
+    all candidates. `strength` is the score on a scale on which passages that have nothing to do with the query are near 0 and
+    a match below 1 is weak; None without `SearchOptions.details`, and if the lens has no such scale.
     """
 
     score: float
     rank: int | None
     contribution: float = 0.0
+    standard: float | None = None
+    strength: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Snippet:
+    """The sentences of the best passage that match best: `text` is `start:end` of the document's text.
+
+    `matches` are the spans of the words of `text` that made the scores, `title_matches` those of the document's title.
+    """
+
+    text: str
+    start: int
+    end: int
+    matches: tuple[Span, ...] = ()
+    title_matches: tuple[Span, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A document and its best passage, which is `start:end` of the document's text."""
+    """A document and its best passage, which is `start:end` of the document's text.
+
+    `snippet` is None without `SearchOptions.details`.
+    """
 
     doc_id: str
     rank: int
@@ -34,6 +58,13 @@ class Hit:
     by_lens: Mapping[str, LensScore]
     start: int
     end: int
+    snippet: Snippet | None = None
+
+    @property
+    def weak(self) -> bool | None:
+        """Whether the document matches weakly by every lens that can tell; None if none can."""
+        strengths = [seen.strength for seen in self.by_lens.values() if seen.strength is not None]
+        return max(strengths) < 1 if strengths else None
 
     @property
     def passage(self) -> str:
@@ -59,6 +90,8 @@ class HitJson(TypedDict):
     text: str
     passage: PassageSpan
     metadata: Mapping[str, Any]
+    snippet: Snippet | None
+    weak: bool | None
 
 
 def _to_json(hit: Hit) -> HitJson:
@@ -71,6 +104,8 @@ def _to_json(hit: Hit) -> HitJson:
         "text": hit.passage,
         "passage": {"start": hit.start, "end": hit.end},
         "metadata": hit.document.metadata,
+        "snippet": hit.snippet,
+        "weak": hit.weak,
     }
 
 

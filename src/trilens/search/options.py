@@ -53,8 +53,8 @@ def _read_hyde(hyde: Any) -> Any:
         raise BadOptions(nested_error("hyde", error)) from error
 
 
-def _read_k(k: Any) -> Any:
-    return int(k) if isinstance(k, np.integer) else k
+def _read_count(count: Any) -> Any:
+    return int(count) if isinstance(count, np.integer) else count
 
 
 def _read_params(params: Any) -> Any:
@@ -110,6 +110,7 @@ class SearchOptions(Frozen):
     """How queries are answered.
 
     k        number of documents
+    offset   number of documents to leave out before them: k=10 with offset=20 is the third page
     lenses   lenses to search (None: those that the fusion weights, else all of the collection); several are fused
     filter   metadata filter, such as {"year": {"$gte": 2020}, "lang": "en"}
     exact    disable every approximation, even where that is slower
@@ -120,9 +121,11 @@ class SearchOptions(Frozen):
              with `rerank` only its depth applies
     expand   pseudo-relevance feedback: "on", or settings such as "docs=10,terms=20"
     hyde     HyDE: the address of a language model that writes a passage to search for
+    details  add to each hit a snippet with its matches, and how strongly each lens finds that it matches
     """
 
-    k: Annotated[int, BeforeValidator(_read_k), Field(strict=True, ge=1, le=MOST_HITS)] = 10
+    k: Annotated[int, BeforeValidator(_read_count), Field(strict=True, ge=1, le=MOST_HITS)] = 10
+    offset: Annotated[int, BeforeValidator(_read_count), Field(strict=True, ge=0, le=MOST_HITS)] = 0
     lenses: Annotated[Sequence[str] | None, BeforeValidator(list_of_names)] = None
     filter: Annotated[dict[str, Any] | None, BeforeValidator(_read_filter)] = None
     exact: Annotated[bool, Field(strict=True)] = False
@@ -131,6 +134,7 @@ class SearchOptions(Frozen):
     fusion: FusionOption = None
     expand: ExpandOption = None
     hyde: HydeOption = None
+    details: Annotated[bool, Field(strict=True)] = False
 
     def __init__(self, **options: Any) -> None:
         """Read the options: fusion, expand and hyde may be text, params plain objects."""
@@ -149,9 +153,14 @@ class SearchOptions(Frozen):
         return SearchOptions(**given | changes)
 
     @property
+    def last_rank(self) -> int:
+        """The rank of the last document: documents up to it are ranked, those before the offset are left out."""
+        return self.offset + self.k
+
+    @property
     def depth(self) -> int:
         """Number of documents that each of several lenses returns."""
-        return max(self.k, (self.fusion or Fusion()).depth)
+        return max(self.last_rank, (self.fusion or Fusion()).depth)
 
     @property
     def used_lenses(self) -> list[str]:

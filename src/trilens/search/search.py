@@ -13,6 +13,7 @@ from trilens.kernels.array_types import Float32s, Float64s, Int64s
 from trilens.lenses.lens import Lens
 from trilens.lenses.registry import lens_type
 from trilens.search.candidates import Candidates, gather, score_missing
+from trilens.search.details import Details
 from trilens.search.expansion import ExpansionInfo, expand_queries
 from trilens.search.fusion import Fusion, RankedDoc, fuse, rank_alone, rank_by
 from trilens.search.hits import Hit
@@ -81,12 +82,24 @@ class Search:
         return self._encoded[1]
 
     def hits(self) -> list[list[Hit]]:
-        """The best k documents of each query."""
+        """The best k documents of each query after the first `offset`."""
         if not self.queries or not self._snapshot.rows:
             return [[] for _ in self.queries]
         if self._alone:
-            return to_hits(self._snapshot, rank_alone(self.names[0], self._best_documents(self.names[0], self.options.k)))
-        return to_hits(self._snapshot, [self.ranked(candidates, self.options.k) for candidates in self.candidates()])
+            answers = rank_alone(self.names[0], self._best_documents(self.names[0], self.options.last_rank))
+        else:
+            answers = [self.ranked(candidates, self.options.last_rank) for candidates in self.candidates()]
+        page = [ranked[self.options.offset :] for ranked in answers]
+        hits = to_hits(self._snapshot, page, self.options.offset)
+        if not self.options.details:
+            return hits
+        rows = [[doc.row for doc in ranked] for ranked in page]
+        return [self.details.add(query, *pair) for query, pair in enumerate(zip(hits, rows, strict=True))]
+
+    @cached_property
+    def details(self) -> Details:
+        """What adds details to hits."""
+        return Details(self._snapshot, self.queries, self.encoded, self.options.params)
 
     def ranked(self, candidates: Candidates, most: int | None = None) -> list[RankedDoc]:
         """The candidates of one query in order: by the re-ranking lens, the only lens, or the fusion."""
@@ -98,7 +111,7 @@ class Search:
         """The union of what the lenses return for each query; the documents `also` are candidates in any case."""
         if not self.queries or not self._snapshot.rows:
             return [Candidates(NO_KEYS, {}, {}, {}) for _ in self.queries]
-        depth = self.options.k if self._alone else self.options.depth
+        depth = self.options.last_rank if self._alone else self.options.depth
         returned = {name: self._best_documents(name, depth) for name in self.names}
         extra = np.array(sorted(set(also)), np.int64)
         if self.options.rerank:
@@ -175,7 +188,7 @@ class Search:
         return {name: mass for name, mass in masses.items() if mass is not None}
 
 
-def to_hits(snapshot: Snapshot, answers: Sequence[Sequence[RankedDoc]]) -> list[list[Hit]]:
+def to_hits(snapshot: Snapshot, answers: Sequence[Sequence[RankedDoc]], offset: int = 0) -> list[list[Hit]]:
     """The hits of all queries; their documents are fetched together."""
     documents = snapshot.documents(list({doc.key for ranked in answers for doc in ranked}))
     places = snapshot.places(np.array([doc.row for ranked in answers for doc in ranked], np.int64))
@@ -183,7 +196,7 @@ def to_hits(snapshot: Snapshot, answers: Sequence[Sequence[RankedDoc]]) -> list[
     return [
         [
             Hit(documents[doc.key].doc_id, rank, doc.score, documents[doc.key], doc.by_lens, *next(spans))
-            for rank, doc in enumerate(ranked, start=1)
+            for rank, doc in enumerate(ranked, start=offset + 1)
         ]
         for ranked in answers
     ]

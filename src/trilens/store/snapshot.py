@@ -23,6 +23,7 @@ from trilens.store.last_commit import open_verified
 from trilens.store.lens_set import LensSet
 from trilens.store.masks import FilterMasks
 from trilens.store.records import read_records
+from trilens.store.schema import FileRecord, FolderRecord
 from trilens.store.segment import Segment
 from trilens.store.shared import SharedPart, SharedParts
 from trilens.text.document import Document
@@ -72,6 +73,13 @@ class Snapshot:
         """Tuned fusions, by the lenses that they are for."""
         with self._lock:
             return self._catalog.tuned()
+
+    @property
+    def files(self) -> list[FileRecord]:
+        """The files of all segments and shared parts."""
+        records: list[FolderRecord] = [segment.record for segment in self.segments]
+        records += [part.record for part in self.shared.every]
+        return [file for record in records for file in record.files]
 
     @property
     def rows(self) -> int:

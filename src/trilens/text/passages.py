@@ -4,7 +4,7 @@ import re
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
-from itertools import islice
+from itertools import islice, pairwise
 
 from trilens.errors import BadInput
 from trilens.text.document import Document
@@ -64,6 +64,13 @@ def split_passages(text: str, max_words: int = 150, overlap_words: int = 30) -> 
     return list(_passages(text, cuts, words, max_words, overlap_words))
 
 
+def split_sentences(text: str, max_words: int) -> list[tuple[int, int]]:
+    """Character spans of the sentences of a text, without surrounding space; longer ones are split between words."""
+    cuts = _units(text, max_words, max_words)[0]
+    spans = ((_without_leading_space(text, start, end), _without_space(text, start, end)) for start, end in pairwise(cuts))
+    return [(start, end) for start, end in spans if start < end]
+
+
 def count_words(text: str) -> int:
     """The number of Unicode words; each character of a script without spaces counts as one."""
     return sum(1 for _ in WORD.finditer(text))
@@ -116,6 +123,12 @@ def _without_space(text: str, start: int, end: int) -> int:
     while end > start and text[end - 1].isspace():
         end -= 1
     return end
+
+
+def _without_leading_space(text: str, start: int, end: int) -> int:
+    while start < end and text[start].isspace():
+        start += 1
+    return start
 
 
 def _sentence_ends(text: str) -> Iterator[int]:

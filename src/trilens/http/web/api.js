@@ -12,15 +12,16 @@ export class ServiceError extends Error {
 
 export const key = {
   get: () => sessionStorage.getItem("trilens-key"),
-  set: (value) => sessionStorage.setItem("trilens-key", value),
+  set: (value) => sessionStorage.setItem("trilens-key", value), // empty: none
 };
 
-async function call(path, body, signal) {
-  const headers = body ? { "Content-Type": "application/json" } : {};
-  if (key.get()) headers.Authorization = `Bearer ${key.get()}`;
+async function call(path, body, signal, method = body ? "POST" : "GET") {
+  const headers = key.get() ? { Authorization: `Bearer ${key.get()}` } : {};
+  const file = body instanceof Blob;
+  if (body) headers["Content-Type"] = file ? "application/octet-stream" : "application/json";
   let response;
   try {
-    response = await fetch(BASE + path, { method: body ? "POST" : "GET", headers, body: body && JSON.stringify(body), signal });
+    response = await fetch(BASE + path, { method, headers, body: body && !file ? JSON.stringify(body) : body, signal });
   } catch (error) {
     if (error.name === "AbortError") throw error;
     throw new ServiceError(0, "The service cannot be reached. Is it running?");
@@ -35,11 +36,18 @@ export function begin(kind) {
   running.get(kind)?.abort();
   const controller = new AbortController();
   running.set(kind, controller);
+  const { signal } = controller;
   const path = (name, action) => `/collections/${encodeURIComponent(name)}/${action}`;
   return {
-    search: (name, body) => call(path(name, "search"), body, controller.signal),
-    explain: (name, body) => call(path(name, "explain"), body, controller.signal),
-    disentangle: (name, body) => call(path(name, "disentangle"), body, controller.signal),
-    collections: () => call("/collections", undefined, controller.signal),
+    search: (name, body) => call(path(name, "search"), body, signal),
+    explain: (name, body) => call(path(name, "explain"), body, signal),
+    disentangle: (name, body) => call(path(name, "disentangle"), body, signal),
+    examples: (name) => call(path(name, "examples"), undefined, signal),
+    collections: () => call("/collections", undefined, signal),
+    ready: () => call("/ready", undefined, signal),
+    /** One document, or undefined. The id is a parameter, since in a path browsers would resolve "..". */
+    document: async (name, docId) => (await call(path(name, `documents?id=${encodeURIComponent(docId)}`), undefined, signal)).documents[0],
+    addText: (name, document, replace) => call(path(name, `documents?replace=${replace}`), { documents: [document] }, signal, "PUT"),
+    addFile: (name, file, replace) => call(path(name, `files/${encodeURIComponent(file.name)}?replace=${replace}`), file, signal),
   };
 }

@@ -1,18 +1,28 @@
 // The search page. Its state is the URL: user actions change the URL, and the page renders it.
 
+import { listenForDocuments, openAdder } from "./add.js";
 import { begin, key } from "./api.js";
+import { closeReader, openReader, showDocument, showReaderProblem } from "./document.js";
 import { $, el } from "./dom.js";
 import { setOperators, showFilters, suggestFields, toFilter } from "./filters.js";
+import { askKey } from "./key.js";
 import { listen } from "./keyboard.js";
 import { describe, lensClass, setLenses } from "./lenses.js";
 import { hidePanel, showExplanation, showPanel, showProblem } from "./panel.js";
-import { highlight, select, showColumns, showList, showMessage, showWaiting } from "./results.js";
+import { select, showColumns, showList, showMessage, showWaiting } from "./results.js";
 import { EMPTY, fromUrl, toUrl } from "./state.js";
+
+const MOST_RESULTS = 100;
 
 let state = { ...EMPTY };
 let collections = [];
+let mayAdd = false;
+let largest = 0; // bytes of a request
+let found = {}; // the search whose hits are shown, and all hits that were asked for
 let hits = new Map(); // by column ("" is the fused list), then by document id
-let openedColumn = ""; // the column of the hit that is explained
+let openedColumn = ""; // the column of the hit that is explained or read
+let readId = ""; // the document that is read
+let explained = ""; // the explanation that is shown
 let shownQuery = ""; // the last query that was written to the search box
 let searched = ""; // the request whose results are shown
 
@@ -38,6 +48,8 @@ async function start() {
   try {
     const served = await begin("collections").collections();
     collections = served.collections;
+    mayAdd = served.writable && (served.may_write || !key.get());
+    largest = served.max_body_bytes;
     setLenses(served.lenses);
     setOperators(served.operators);
   } catch (error) {
@@ -56,11 +68,13 @@ function show() {
   $("collection").value = current.name;
   $("collection").disabled = collections.length < 2;
   $("controls").hidden = false;
+  $("add").hidden = !mayAdd;
   for (const option of document.querySelectorAll("[name=view]")) option.checked = option.value === state.view;
   const focused = document.activeElement?.dataset.lens;
   $("lenses").replaceChildren(...current.lenses.map(chip));
   if (focused) $("lenses").querySelector(`[data-lens="${CSS.escape(focused)}"]`)?.focus();
   showFilters(state.filters, !$("filters").hidden || state.filters.length > 0, (rows) => go({ filters: rows.filter((row) => row.field), doc: "" }));
+  read();
   if (!state.query) return welcome(current);
   return search();
 }
@@ -77,21 +91,30 @@ function chip(lens) {
   return el("button", { type: "button", class: `chip ${lensClass(lens)}`, data: { lens }, ...attributes, onclick: press }, el("span", { class: "dot" }), lens);
 }
 
-function welcome({ name, documents, lenses }) {
+async function welcome({ name, documents, lenses }) {
   begin("search");
   searched = "";
   hidePanel();
   $("status").textContent = "";
+  const examples = el("div", { class: "examples", role: "group", "aria-label": "Example queries" });
   const about = lenses.map((lens) => el("li", { class: lensClass(lens) }, el("h3", {}, el("span", { class: "dot" }), lens), el("p", {}, describe(lens))));
   $("results").replaceChildren(
     el(
       "div",
       { class: "welcome" },
       el("h1", {}, "Search through several lenses."),
-      el("p", {}, `${documents.toLocaleString("en")} ${documents === 1 ? "document" : "documents"} in ${name}. Every result comes with an explanation of its score.`),
+      el("p", {}, `${documents.toLocaleString("en")} ${documents === 1 ? "document" : "documents"} in `, el("a", { href: "/collections" }, name), ". Every result comes with an explanation of its score."),
+      examples,
       el("ul", { class: "about" }, about),
     ),
   );
+  const service = begin("examples");
+  try {
+    const { queries } = await service.examples(name);
+    examples.append(...queries.map((query) => el("button", { type: "button", class: "chip", onclick: () => go({ query }) }, query)));
+  } catch {
+    // the page works without examples
+  }
 }
 
 /** The options that a search and its explanations share. */
@@ -100,85 +123,108 @@ function searchOptions(lenses) {
 }
 
 async function search() {
-  const request = JSON.stringify([collection().name, state.query, selectedLenses(), state.view, state.filters, state.k]);
-  if (request === searched) return openFromUrl();
-  searched = request;
+  const columnsOf = JSON.stringify([collection().name, state.query, selectedLenses(), state.view, state.filters]);
+  if (`${columnsOf} ${state.k}` === searched) return openFromUrl();
+  searched = `${columnsOf} ${state.k}`;
   const service = begin("search");
   begin("explain");
-  begin("highlight");
+  if (found.columnsOf !== columnsOf) found = { columnsOf, k: 0, tookMs: 0, lists: columns().map(() => []) };
+  const [name, earlier, k] = [collection().name, found, state.k];
+  if (earlier.k >= k) return showFound();
   const later = setTimeout(() => {
     $("status").textContent = "Searching …";
-    showWaiting(columns().length);
+    if (!earlier.k) showWaiting(columns().length);
   }, 150);
-  const body = (lenses) => ({ queries: [state.query], ...searchOptions(lenses) });
-  const name = collection().name;
+  const body = (lenses) => ({ queries: [state.query], ...searchOptions(lenses), k: k - earlier.k, offset: earlier.k, details: true });
   try {
     const answers = await Promise.all(columns().map((lens) => service.search(name, body(lens ? [lens] : selectedLenses()))));
     clearTimeout(later);
-    showAnswers(answers);
+    const lists = answers.map((answer, index) => [...earlier.lists[index], ...answer.answers[0].hits]);
+    found = { columnsOf, k, tookMs: Math.max(...answers.map((answer) => answer.took_ms)), lists };
+    showFound(earlier.k);
   } catch (error) {
     clearTimeout(later);
     if (error.name !== "AbortError") fail(error, () => ((searched = ""), show()));
   }
 }
 
-function showAnswers(answers) {
-  const lists = answers.map((answer) => answer.answers[0].hits);
-  hits = new Map(columns().map((lens, index) => [lens, new Map(lists[index].map((hit) => [hit.doc_id, hit]))]));
-  const count = new Set(lists.flat().map((hit) => hit.doc_id)).size;
-  const took = Math.max(...answers.map((answer) => answer.took_ms));
-  $("status").textContent = count ? `${count} ${count === 1 ? "document" : "documents"} in ${took < 10 ? took.toFixed(1) : Math.round(took)} ms` : "";
-  suggestFields(lists.flat());
-  if (!count) {
-    hidePanel();
-    const clear = el("button", { type: "button", class: "primary", onclick: () => go({ filters: [], doc: "" }) }, "Remove the filters");
-    showMessage("Nothing found", state.filters.length ? "No document that passes the filters matches the query." : "No document matches. Try other words or more lenses.", ...(state.filters.length ? [clear] : []));
-    return;
-  }
-  const open = (hit, lens = "") => {
+const actions = {
+  explain: (hit, lens) => {
     openedColumn = lens;
     go({ doc: hit.doc_id });
-  };
-  if (state.view === "side") showColumns(columns().map((lens, index) => [lens, lists[index]]), open);
-  else showList(lists[0], selectedLenses(), open);
-  openFromUrl();
-  highlightHits(lists);
+  },
+  read: (hit, lens) => {
+    openedColumn = lens;
+    go({ open: hit.doc_id });
+  },
+};
+
+/** Show the first `state.k` hits that were found; `shown` of them were there before. */
+function showFound(shown = 0) {
+  const lists = found.lists.map((list) => list.slice(0, state.k));
+  hits = new Map(columns().map((lens, index) => [lens, new Map(lists[index].map((hit) => [hit.doc_id, hit]))]));
+  const all = lists.flat();
+  const count = new Set(all.map((hit) => hit.doc_id)).size;
+  const weak = count && all.every((hit) => hit.weak) ? " · only weak matches: nothing fits the query well" : "";
+  $("status").textContent = count ? `${count} ${count === 1 ? "document" : "documents"} in ${found.tookMs < 10 ? found.tookMs.toFixed(1) : Math.round(found.tookMs)} ms${weak}` : "";
+  suggestFields(all);
+  if (!count) return showNothing();
+  const isMore = state.k < MOST_RESULTS && lists.some((list) => list.length === state.k);
+  const more = isMore ? [el("p", { class: "more" }, el("button", { type: "button", class: "chip", onclick: () => go({ k: Math.min(MOST_RESULTS, state.k + EMPTY.k) }) }, "More results"))] : [];
+  if (state.view === "side") showColumns(columns().map((lens, index) => [lens, lists[index]]), actions, more);
+  else showList(lists[0], selectedLenses(), actions, more);
+  if (shown) document.querySelectorAll("#results .hits")[0].querySelectorAll(".title")[shown]?.focus({ preventScroll: true });
+  return openFromUrl();
 }
 
-/** Highlight the words of all hits by their contribution; runs after the results are shown. */
-async function highlightHits(lists) {
-  const service = begin("highlight");
-  const name = collection().name;
-  for (const [index, lens] of columns().entries()) {
-    if (!lists[index].length) continue;
-    try {
-      const ids = lists[index].map((hit) => hit.doc_id);
-      const { explanations } = await service.explain(name, { query: state.query, doc_ids: ids, ...searchOptions(lens ? [lens] : selectedLenses()) });
-      highlight(explanations, lens);
-    } catch {
-      return; // highlighting is optional
-    }
-  }
+function showNothing() {
+  hidePanel();
+  const clear = el("button", { type: "button", class: "primary", onclick: () => go({ filters: [], doc: "" }) }, "Remove the filters");
+  showMessage("Nothing found", state.filters.length ? "No document that passes the filters matches the query." : "No document matches. Try other words or more lenses.", ...(state.filters.length ? [clear] : []));
 }
 
 /** Open the panel of the document in the URL, if any. */
 async function openFromUrl() {
   select(state.doc);
+  const wanted = state.doc && JSON.stringify([found.columnsOf, state.doc, openedColumn]);
+  if (wanted && wanted === explained && !$("panel").hidden) return undefined;
+  explained = wanted;
   if (!state.doc) return hidePanel();
-  const known = [...hits.values()].map((list) => list.get(state.doc)).find(Boolean);
-  const body = showPanel(known ?? { doc_id: state.doc, title: "" }, close);
+  const body = showPanel(hitOf(state.doc) ?? { doc_id: state.doc, title: "" }, () => go({ open: state.doc }), close);
   $("panel-title").focus({ preventScroll: true });
   const service = begin("explain");
   const name = collection().name;
   const wordsOf = async () => {
     if (!collection().disentangle) return null;
-    return (await service.disentangle(name, { text: state.query, top: 40 })).words;
+    return (await service.disentangle(name, { text: state.query, top: 40, whole_words: true })).words;
   };
   try {
     const { explanations } = await service.explain(name, { query: state.query, doc_ids: [state.doc], ...searchOptions(selectedLenses()) });
     showExplanation(body, explanations[0], openedColumn, wordsOf);
   } catch (error) {
     if (error.name !== "AbortError") showProblem(body, error.message);
+  }
+}
+
+/** A shown hit of a document, preferably that of the column in use. */
+const hitOf = (docId) => (hits.get(openedColumn) ?? new Map()).get(docId) ?? [...hits.values()].map((list) => list.get(docId)).find(Boolean);
+
+/** Open the whole document in the URL, if any. */
+async function read() {
+  if (state.open === readId) return;
+  readId = state.open;
+  if (!readId) return closeReader();
+  const [docId, name, lenses] = [readId, collection().name, openedColumn ? [openedColumn] : selectedLenses()];
+  openReader(docId, () => state.open && go({ open: "" }));
+  const service = begin("read");
+  const explained = state.query ? service.explain(name, { query: state.query, doc_ids: [docId], ...searchOptions(lenses) }).catch(() => null) : null;
+  try {
+    const document = await service.document(name, docId);
+    if (!document) return showReaderProblem(`There is no document ${docId} in ${name}.`);
+    const explanation = (await explained)?.explanations[0];
+    if (readId === docId) showDocument(document, hitOf(docId)?.passage, explanation);
+  } catch (error) {
+    if (error.name !== "AbortError") showReaderProblem(error.message);
   }
 }
 
@@ -192,34 +238,25 @@ function fail(error, retry) {
   $("status").textContent = "";
   searched = "";
   hidePanel();
-  if (error.status === 401) return askKey(retry);
+  if (error.status === 401) {
+    return askKey(error.message, retry, () => showMessage("API key required", error.message, el("button", { type: "button", class: "primary", onclick: retry }, "Enter a key")));
+  }
   const button = el("button", { type: "button", class: "primary", onclick: retry }, "Try again");
   return showMessage(error.status ? "The request failed" : "No answer", error.message, button);
-}
-
-function askKey(retry) {
-  const dialog = $("key-dialog");
-  dialog.addEventListener("close", () => {
-    const value = $("key").value;
-    $("key").value = "";
-    if (!value) return showMessage("API key required", "This service requires an API key.", el("button", { type: "button", class: "primary", onclick: retry }, "Enter a key"));
-    key.set(value);
-    return retry();
-  }, { once: true });
-  dialog.showModal();
 }
 
 $("search").addEventListener("submit", (event) => {
   event.preventDefault();
   searched = ""; // submitting the same query repeats the search
-  go({ query: $("query").value.trim(), doc: "" });
+  found = {};
+  go({ query: $("query").value.trim(), doc: "", k: EMPTY.k });
 });
 $("home").addEventListener("click", (event) => {
   event.preventDefault();
   go({ ...EMPTY, collection: state.collection });
   $("query").focus();
 });
-$("collection").addEventListener("change", (event) => go({ collection: event.target.value, lenses: [], doc: "" }));
+$("collection").addEventListener("change", (event) => go({ collection: event.target.value, lenses: [], doc: "", open: "", k: EMPTY.k }));
 $("filter-toggle").addEventListener("click", () => {
   const open = $("filters").hidden;
   $("filters").hidden = !open;
@@ -232,4 +269,7 @@ addEventListener("popstate", () => {
   show();
 });
 listen(close);
+const adding = { collection: () => collection().name, largest: () => largest, added: () => ((searched = ""), (found = {}), start()), read: (docId) => go({ open: docId }) };
+$("add").addEventListener("click", () => openAdder(adding));
+listenForDocuments(() => mayAdd && collections.length, adding);
 start();

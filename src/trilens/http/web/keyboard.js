@@ -1,15 +1,18 @@
-// Keyboard shortcuts: / focuses the search box, arrows move through hits and columns, Enter opens a hit, Esc closes the panel.
+// Keyboard shortcuts: / focuses the search box, arrows move through hits and columns, Enter explains a hit, o opens its document,
+// Esc closes the panel.
 
 import { $ } from "./dom.js";
 
 export function listen(closePanel) {
   document.addEventListener("keydown", (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey || $("key-dialog").open) return;
+    if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
     const typing = event.target.matches("input, select, textarea");
     if (event.key === "/" && !typing) {
       event.preventDefault();
       $("query").focus();
       $("query").select();
+    } else if (event.key === "o" && !typing) {
+      event.target.closest(".hit, #panel")?.querySelector(".open").click();
     } else if (event.key === "Escape" && !$("panel").hidden) {
       event.preventDefault();
       closePanel();

@@ -31,11 +31,17 @@ function strongest(text, strengths) {
 }
 
 /** Maps offsets of the API, in code points, to offsets in UTF-16 code units. */
-function units(text) {
+export function units(text) {
   if (!/[\u{10000}-\u{10ffff}]/u.test(text)) return (offset) => offset;
   const starts = [0];
   for (const character of text) starts.push(starts.at(-1) + character.length);
   return (offset) => starts[Math.min(offset, starts.length - 1)];
+}
+
+/** Spans of the API, in code points, as spans of medium strength. */
+export function toSpans(text, spans) {
+  const unit = units(text);
+  return spans.map(([start, end]) => ({ start: unit(start), end: unit(end), strength: 0.5 }));
 }
 
 /** The explanations of the single lenses that matched the same passage, each with its share of the score. */
@@ -67,10 +73,8 @@ export function paint(text, spans, from = 0, to = text.length) {
   return nodes;
 }
 
-const SHOWN = 340;
-
 /** The start and end of the snippet that covers the most highlighted strength. */
-export function excerpt(text, spans, length = SHOWN) {
+export function excerpt(text, spans, length) {
   if (text.length <= length) return [0, text.length];
   let [best, most] = [0, -1];
   for (const start of [0, ...spans.map((span) => Math.max(0, Math.min(span.start - 60, text.length - length)))]) {

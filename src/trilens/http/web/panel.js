@@ -10,15 +10,20 @@ const FIRST_PARTS = 12;
 const UNLABELLED_KINDS = ["lens", "own", "pair", "token"];
 const KIND_LABELS = { expanded: "added" };
 
-export function showPanel(hit, close) {
+export function showPanel(hit, read, close) {
   const body = el("div", { class: "body" }, el("p", { class: "ghost" }, el("i"), el("i"), el("i")));
   const panel = $("panel");
   panel.replaceChildren(
     el(
       "header",
       {},
-      el("div", {}, el("h2", { tabindex: "-1", id: "panel-title" }, hit?.title || hit?.doc_id), el("code", { class: "id" }, hit?.doc_id)),
-      el("button", { type: "button", class: "quiet close", "aria-label": "Close", onclick: close }, "×"),
+      el("div", {}, el("h2", { tabindex: "-1", id: "panel-title" }, hit.title || hit.doc_id), el("code", { class: "id" }, hit.doc_id)),
+      el(
+        "div",
+        { class: "buttons" },
+        el("button", { type: "button", class: "quiet open", onclick: read }, "Open"),
+        el("button", { type: "button", class: "quiet close", "aria-label": "Close", onclick: close }, "×"),
+      ),
     ),
     body,
   );

@@ -2,16 +2,19 @@
 
 import { $, el, number } from "./dom.js";
 import { lensClass } from "./lenses.js";
-import { paint, painted, excerpt } from "./paint.js";
+import { excerpt, paint, toSpans } from "./paint.js";
+import { sourceTags } from "./source.js";
 
-/** Show one list; `open(hit)` explains a hit. */
-export function showList(hits, lenses, open) {
+const TAGS = 6;
+
+/** Show one list; `actions.explain(hit)` and `actions.read(hit)` open a hit, `more` follows the hits. */
+export function showList(hits, lenses, actions, more) {
   const most = Math.max(...hits.map((hit) => total(hit)), 1e-9);
-  $("results").replaceChildren(el("ol", { class: "hits" }, hits.map((hit) => el("li", {}, card(hit, lenses, most, open)))));
+  $("results").replaceChildren(el("ol", { class: "hits" }, hits.map((hit) => el("li", {}, card(hit, lenses, most, actions)))), ...more);
 }
 
 /** Show one column per lens, from [lens, hits] pairs. */
-export function showColumns(columns, open) {
+export function showColumns(columns, actions, more) {
   const ranks = new Map();
   for (const [lens, hits] of columns) for (const hit of hits) ranks.set(hit.doc_id, [...(ranks.get(hit.doc_id) ?? []), [lens, hit.rank]]);
   const shown = columns.map(([lens, hits]) =>
@@ -20,23 +23,13 @@ export function showColumns(columns, open) {
       { class: `column ${lensClass(lens)}`, "aria-label": `Lens ${lens}` },
       el("h2", {}, el("span", { class: "dot" }), lens),
       hits.length
-        ? el("ol", { class: "hits" }, hits.map((hit) => el("li", {}, compactCard(hit, lens, ranks.get(hit.doc_id), () => open(hit, lens)))))
+        ? el("ol", { class: "hits" }, hits.map((hit) => el("li", {}, compactCard(hit, lens, ranks.get(hit.doc_id), actions))))
         : el("p", { class: "nothing" }, "This lens found nothing."),
     ),
   );
-  $("results").replaceChildren(el("div", { class: "columns", style: { "--columns": String(columns.length) } }, shown));
+  const grid = el("div", { class: "columns", tabindex: "0", role: "region", "aria-label": "Results by lens", style: { "--columns": String(columns.length) } }, shown);
+  $("results").replaceChildren(grid, ...more);
   linkCopies();
-}
-
-/** Highlight the words of the explained hits in a column ("" is the fused list). */
-export function highlight(explanations, column) {
-  for (const explanation of explanations) {
-    const card = [...document.querySelectorAll(".hit")].find((node) => node.dataset.doc === explanation.doc_id && node.dataset.column === column);
-    const box = card?.querySelector(".text");
-    if (!box) continue;
-    const { text, spans } = painted(explanation);
-    if (spans.length) write(box, text, spans, Number(box.dataset.length));
-  }
 }
 
 /** Mark the card of the explained document. */
@@ -44,63 +37,61 @@ export function select(docId) {
   for (const node of document.querySelectorAll(".hit")) node.classList.toggle("selected", Boolean(docId) && node.dataset.doc === docId);
 }
 
-function write(box, text, spans, length) {
-  const [start, end] = excerpt(text, spans, length);
-  box.replaceChildren(start > 0 ? "… " : "", ...paint(text, spans, start, end), end < text.length ? " …" : "");
-}
-
+/** The snippet of a hit with its matches, cut to a length; without a snippet, the start of the passage. */
 function textBox(hit, length) {
-  const box = el("p", { class: "text", data: { length: String(length) } });
-  write(box, hit.text, [], length);
-  return box;
+  const { text, matches } = hit.snippet ?? { text: hit.text, matches: [] };
+  const spans = toSpans(text, matches);
+  const [start, end] = excerpt(text, spans, length);
+  const begins = start > 0 || (hit.snippet && hit.snippet.start > hit.passage.start);
+  const goesOn = end < text.length || (hit.snippet && hit.snippet.end < hit.passage.end);
+  return el("p", { class: "text" }, begins ? "… " : "", paint(text, spans, start, end), goesOn ? " …" : "");
 }
 
-function head(hit, open) {
-  const shown = el("button", { type: "button", class: "title", "aria-haspopup": "true", onclick: () => open(hit) }, hit.title || hit.doc_id);
+function head(hit, column, { explain }) {
+  const shown = el("button", { type: "button", class: "title", onclick: () => explain(hit, column) }, hit.title ? paint(hit.title, toSpans(hit.title, hit.snippet?.title_matches ?? [])) : hit.doc_id);
   return [el("span", { class: "rank", "aria-label": `Rank ${hit.rank}` }, String(hit.rank)), el("h3", {}, shown)];
 }
 
-function article(hit, column, open, ...children) {
+/** The button that opens the whole document, and what is known about it. */
+function tags(hit, column, { read }, ...others) {
+  return el("p", { class: "tags" }, el("button", { type: "button", class: "tag open", "aria-label": `Open ${hit.title || hit.doc_id}`, onclick: () => read(hit, column) }, "Open"), hit.weak ? el("span", { class: "tag weak", title: "The match is no better than by chance." }, "weak match") : null, ...others);
+}
+
+function article(hit, column, { explain }, ...children) {
   const press = (event) => {
     if (event.target.closest("button, a") || getSelection()?.toString()) return;
-    open(hit);
+    explain(hit, column);
   };
   return el("article", { class: "hit", data: { doc: hit.doc_id, column }, onclick: press }, children);
 }
 
-function card(hit, lenses, most, open) {
+function card(hit, lenses, most, actions) {
   return article(
     hit,
     "",
-    open,
-    el("header", {}, head(hit, open), hit.title && hit.title !== hit.doc_id ? el("code", { class: "id" }, hit.doc_id) : null),
-    textBox(hit, 340),
-    facts(hit),
+    actions,
+    el("header", {}, head(hit, "", actions), hit.title && hit.title !== hit.doc_id ? el("code", { class: "id" }, hit.doc_id) : null),
+    textBox(hit, 360),
+    tags(hit, "", actions, ...sourceTags(hit.metadata, TAGS)),
     contributions(hit, lenses, most),
   );
 }
 
-function compactCard(hit, lens, ranks, open) {
+function compactCard(hit, lens, ranks, actions) {
   const others = ranks.filter(([name]) => name !== lens).map(([name, rank]) => el("span", { class: `tag ${lensClass(name)}` }, el("span", { class: "dot" }), `#${rank} ${name}`));
   const score = el("span", { class: "score", title: `score by ${lens}` }, number(hit.score));
-  return article(hit, lens, open, el("header", {}, head(hit, open), score), textBox(hit, 180), others.length ? el("p", { class: "tags" }, others) : null);
+  return article(hit, lens, actions, el("header", {}, head(hit, lens, actions), score), textBox(hit, 180), tags(hit, lens, actions, ...others));
 }
 
-function facts(hit) {
-  const pairs = Object.entries(hit.metadata).slice(0, 6);
-  if (!pairs.length) return null;
-  const shown = (value) => (typeof value === "object" ? JSON.stringify(value) : String(value));
-  return el("p", { class: "tags" }, pairs.map(([name, value]) => el("span", { class: "tag", title: `${name}: ${shown(value)}` }, `${name} `, el("b", {}, shown(value).slice(0, 60)))));
-}
-
-const positive = ({ contribution }) => Math.max(0, contribution);
+/** What a lens adds to the bar: in a fusion, by how many standard deviations it scores the document above its other candidates. */
+const positive = ({ contribution, standard }) => Math.max(0, standard ?? contribution);
 const total = (hit) => Object.values(hit.by_lens).reduce((sum, lensScore) => sum + positive(lensScore), 0);
 
 /** A stacked bar of the contributions of the lenses to the fused score; its length shows the score. */
 function contributions(hit, lenses, most) {
   const scores = lenses.filter((lens) => hit.by_lens[lens]).map((lens) => ({ lens, ...hit.by_lens[lens] }));
   const rankText = (rank) => (rank === null ? "not returned" : `#${rank}`);
-  const label = scores.map(({ lens, contribution, score, rank }) => `${lens} ${number(contribution)}, score ${number(score)}, ${rankText(rank)}`).join("; ");
+  const label = scores.map(({ lens, contribution, standard, score, rank }) => `${lens} ${number(contribution)}, score ${number(score)}${standard === null ? "" : `, ${number(standard, 2)} σ`}, ${rankText(rank)}`).join("; ");
   const bars = scores.filter(positive).map((part) => el("span", { class: `part ${lensClass(part.lens)}`, style: { width: `${(100 * positive(part)) / most}%` } }));
   const legend = scores.map(({ lens, rank }) => el("span", { class: lensClass(lens) }, el("span", { class: "dot" }), `${lens} `, el("b", {}, rank === null ? "–" : `#${rank}`)));
   return el(

@@ -1,6 +1,6 @@
 // The state of the page, stored in the URL, so that it can be shared and the browser's history works.
 
-export const EMPTY = { collection: "", query: "", lenses: [], view: "fused", filters: [], doc: "", k: 10 };
+export const EMPTY = { collection: "", query: "", lenses: [], view: "fused", filters: [], doc: "", open: "", k: 10 };
 
 export function fromUrl(search) {
   const parameters = new URLSearchParams(search);
@@ -12,6 +12,7 @@ export function fromUrl(search) {
     view: parameters.get("view") === "side" ? "side" : "fused",
     filters: parseFilters(parameters.get("filter")),
     doc: parameters.get("doc") ?? "",
+    open: parameters.get("open") ?? "",
     k: Number.isInteger(k) && k >= 1 && k <= 100 ? k : 10,
   };
 }
@@ -25,6 +26,7 @@ export function toUrl(state) {
   const filters = state.filters.filter((row) => row.field);
   if (filters.length) parameters.set("filter", JSON.stringify(filters.map((row) => [row.field, row.operator, row.value])));
   if (state.doc) parameters.set("doc", state.doc);
+  if (state.open) parameters.set("open", state.open);
   if (state.k !== 10) parameters.set("k", String(state.k));
   const text = parameters.toString();
   return text ? `?${text}` : "/";
