@@ -8,7 +8,7 @@ Folders are in the BEIR layout and evaluated on their test split (of cranfield `
 nfcorpus and qmsum and training questions of SQuAD, the three weighted equally. Their corpora are encoded for it whichever sets
 are selected, unless `--systems` excludes that fusion. Sets with more than 2,000 questions are sampled.
 
-Each model encodes a corpus once, in default passages, into `--cache`. Interrupted runs are resumed; results with the same
+Each model encodes a corpus once, in passages of 150 words, into `--cache`. Interrupted runs are resumed; results with the same
 commit, model and data are not measured again. Finally the best fusion is compared with each lens over the questions of all
 averaged collections.
 """
@@ -43,7 +43,7 @@ from trilens.evaluate.significance import ROUNDS, SEED, holm, randomisation_p
 from trilens.evaluate.tuning import TuningSet, tune
 from trilens.index.multi_params import MultiParams
 from trilens.read.readers import read, survey
-from trilens.store.config import DEFAULT_MODEL
+from trilens.store.config import DEFAULT_MODEL, WORD_PASSAGES
 from trilens.store.schema import FILE_NAME
 
 # Collection name in the tables → folder.
@@ -114,7 +114,9 @@ def indexed(bench: Bench, name: str) -> Collection:
     corpus = bench.dataset(name).corpus_path
     documents = survey([corpus]).documents
     cached = (path / FILE_NAME).exists()
-    collection = Collection.open(path) if cached else Collection.create(path, lenses=LENSES, model=bench.model)
+    collection = (
+        Collection.open(path) if cached else Collection.create(path, lenses=LENSES, model=bench.model, passages=WORD_PASSAGES)
+    )
     if len(collection) != documents:
         with progress_bar(f"encoding {name}", documents, "docs") as advance:
             collection.ingest(read([corpus]), advance, full_batches=True)

@@ -30,6 +30,7 @@ from trilens.evaluate.measures import per_query
 from trilens.evaluate.runs import Run
 from trilens.evaluate.significance import SEED, randomisation_p
 from trilens.read.readers import read
+from trilens.store.config import WORD_PASSAGES
 from trilens.train.recipe import read_recipe
 from trilens.train.run import starting_model
 
@@ -93,7 +94,9 @@ def measured(model: Path, documents: Sequence[Document], queries: Mapping[str, s
         exported = Path(temporary) / "model"
         command = ["export", str(model), str(exported), "--precision", "float32", "--no-check"]
         subprocess.run([sys.executable, "-m", "trilens", *command], check=True)
-        with Collection.create(Path(temporary) / "c", lenses=["multi"], model=str(exported)) as collection:
+        with Collection.create(
+            Path(temporary) / "c", lenses=["multi"], model=str(exported), passages=WORD_PASSAGES
+        ) as collection:
             collection.add(documents)
             collection.commit()
             values: ByProbes = {probes: answered(collection, probes, queries, qrels) for probes in PROBES}

@@ -54,10 +54,11 @@ class Trilens:
         self.options = options
 
     def index(self, texts: list[str]) -> None:
-        """Index passages of 150 words, the default."""
+        """Index passages of 150 words."""
         from trilens import Collection, Document
+        from trilens.store.config import WORD_PASSAGES
 
-        lenses = {"lenses": self.options.lenses, "model": self.options.model}
+        lenses = {"lenses": self.options.lenses, "model": self.options.model, "passages": WORD_PASSAGES}
         with Collection.create(self.options.index, threads=self.options.threads, **lenses) as collection:
             collection.add(Document(str(position), text) for position, text in enumerate(texts))
 

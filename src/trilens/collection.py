@@ -63,9 +63,7 @@ class Collection:
         by name. `encoder` is used instead of a model folder; the same encoder has to be given to `open`.
         """
         root = Path(path)
-        config = CollectionConfig.of(**options)
-        if config.heads:
-            config = config.with_model(encoder)
+        config = CollectionConfig.of(**options).with_model(encoder)
         create_collection(root, CommitRecord.empty(config))
         return Collection(root, config, threads, encoder)
 
@@ -118,7 +116,7 @@ class Collection:
 
         def make_lenses(old: CollectionConfig) -> tuple[CollectionConfig, LensSet]:
             config = old.model_copy(update={"model": model or old.model, "model_fingerprint": ""})
-            config = config.with_model(encoder) if config.heads else config
+            config = config.with_model(encoder)
             return config, LensSet(config, threads, encoder)
 
         return upgrade_collection(Path(path), make_lenses, report)

@@ -11,7 +11,7 @@ from trilens.lenses.bm25 import Bm25Config
 from trilens.lenses.dense import DenseConfig
 from trilens.lenses.multi import MultiConfig
 from trilens.lenses.term_lens import SparseConfig
-from trilens.store.config import CollectionConfig, PassageConfig
+from trilens.store.config import WORD_PASSAGES, CollectionConfig, PassageConfig
 
 # As catalogs of format 4 were first written: with configurations of all lenses, used or not.
 STORED: dict[str, Any] = {
@@ -43,7 +43,7 @@ def test_a_stored_configuration_with_those_of_unused_lenses() -> None:
     config = from_stored()
     assert config.lenses == ("bm25", "dense")
     assert config.of_lens("bm25") == Bm25Config(k1=1.5, b=0.75)
-    assert config.passages == PassageConfig(words=100, overlap=20)
+    assert config.passages == PassageConfig(words=100, overlap=20, tokens=0)
     assert config.term_weighting == TermWeighting(idf=True, own_query=2.0, lexical_length=0.5)
     assert config.model_fingerprint == STORED["model_fingerprint"]
     assert set(config.model_extra or {}) == {"bm25", "dense"}
@@ -86,6 +86,28 @@ def test_defaults() -> None:
     assert config.heads == ("dense",)
 
 
+def test_passages_without_a_limit_of_tokens_are_stored_as_by_versions_that_had_none() -> None:
+    assert json.loads(CollectionConfig.of(passages=WORD_PASSAGES).to_stored())["passages"] == {"words": 150, "overlap": 30}
+    limited = CollectionConfig.of(passages={"tokens": 100})
+    assert CollectionConfig.from_stored(limited.to_stored()).passages == PassageConfig(words=150, overlap=30, tokens=100)
+
+
+@pytest.mark.parametrize(
+    ("passages", "max_tokens", "tokens"),
+    [({}, 256, 256), ({}, 0, 0), ({"words": 0, "overlap": 0}, 256, 0), ({"tokens": 0}, 256, 0), ({"tokens": 99}, 256, 99)],
+)
+def test_the_limit_of_tokens_is_by_default_what_the_model_reads(passages: dict[str, int], max_tokens: int, tokens: int) -> None:
+    assert PassageConfig(**passages).within(max_tokens).tokens == tokens
+
+
+@pytest.mark.parametrize(
+    ("max_tokens", "expected"), [(256, "expected at most 256, which the model reads"), (0, "the collection has no tokenizer")]
+)
+def test_a_limit_of_tokens_that_cannot_be_kept(max_tokens: int, expected: str) -> None:
+    with pytest.raises(BadInput, match=f"passages.tokens is 300; .*{expected}"):
+        PassageConfig(tokens=300).within(max_tokens)
+
+
 def test_lenses_with_one_configuration_key_share_it() -> None:
     config = CollectionConfig.of(lenses=["sparse", "tokens", "lexical"], sparse={"weights": "float32"})
     assert {config.of_lens(name).model_dump_json() for name in ("sparse", "tokens", "lexical")} == {'{"weights":"float32"}'}
@@ -106,6 +128,10 @@ def test_lenses_with_one_configuration_key_share_it() -> None:
         ({"bm25": {"k3": 2}}, "bm25: option 'k3' is not known; expected one of k1, b, analysis"),
         ({"dense": {"lists": 2}}, "dense: option 'lists' is not known; expected one of ann_rows, probed_share"),
         ({"lenses": ["multi"], "multi": {"bits": 3}}, "multi.bits is 3; expected 1, 2 or 4"),
+        (
+            {"passages": {"words": 0, "tokens": 9}},
+            "tokens is 9 with passages of 0 words, which are whole documents",
+        ),
         ({"passages": {"words": 5, "overlap": 5}}, "overlap is 5; expected fewer than the 5 words of a passage"),
     ],
 )

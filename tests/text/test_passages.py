@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from trilens.errors import BadInput
 from trilens.text import passages
-from trilens.text.passages import WORD, count_words, split_passages
+from trilens.text.passages import WORD, TokenLimit, count_words, covers, split_passages
 
 MARKED = "word|Dr.|e.g.|3.14|U.S. |etc. A|.|...|!|? |. |\n\n|\n| |  |\t|\u3000|“|”|é|😀|a_b|\u0301|\u200d"
 PIECES = st.sampled_from([*MARKED.split("|"), "漢字", "。", "」", "ー", "ภาษา ", "हिन्दी", "। ", "؟ "])
@@ -32,6 +32,62 @@ def test_passages_cover_the_text_within_their_limits(text: str, max_words: int, 
     for (start, end), (next_start, next_end) in pairwise(spans):
         assert start < next_start and end < next_end
         assert count_words(text[next_start:end]) <= overlap_words
+
+
+def pieces_of_three(texts: list[str]) -> list[int]:
+    """Tokens of up to three characters: pieces of words, single other characters."""
+    return [sum(-(-len(token) // 3) for token in re.findall(r"\w+|[^\w\s]", text)) for text in texts]
+
+
+@given(TEXTS, st.integers(1, 12), st.integers(0, 11), st.integers(2, 12), st.integers(0, 11))
+def test_passages_are_within_two_limits(text: str, words: int, overlap_words: int, tokens: int, overlap: int) -> None:
+    limit = TokenLimit(tokens, min(overlap, tokens - 1), pieces_of_three)
+    spans = split_passages(text, words, min(overlap_words, words - 1), limit)
+    assert covers(text, spans)
+    assert all(count_words(text[start:end]) <= words for start, end in spans)
+    assert max(pieces_of_three([text[start:end] for start, end in spans])) <= tokens
+    for (start, end), (next_start, next_end) in pairwise(spans):
+        assert start < next_start and end < next_end
+        assert pieces_of_three([text[next_start:end]])[0] <= limit.overlap
+
+
+def test_passages_by_tokens_by_hand() -> None:
+    text = "One two. Characterisation is long. Four."  # 1 + 1 + 1, 6 + 1 + 2 + 1 and 2 + 1 tokens
+
+    def within(tokens: int, overlap: int) -> list[str]:
+        return [text[a:b] for a, b in split_passages(text, 50, 10, TokenLimit(tokens, overlap, pieces_of_three))]
+
+    assert within(16, 5) == [text]
+    assert within(15, 5) == ["One two. Characterisation is long.", "Four."]
+    assert within(12, 3) == ["One two.", "Characterisation is long.", "Four."]
+    assert within(9, 5) == ["One two. Characterisation", "is long. Four."]
+    assert within(5, 2) == ["One two. Chara", "Characteris", "cterisation is", "is long.", "Four."]
+
+
+@pytest.mark.parametrize("text", ["abc" * 5000, "😀" * 5000, "字" * 5000, "|--" * 5000])
+def test_a_text_without_spaces_is_split_by_tokens(text: str) -> None:
+    spans = split_passages(text, 10_000, 10, TokenLimit(100, 20, pieces_of_three))
+    assert covers(text, spans)
+    assert max(pieces_of_three([text[start:end] for start, end in spans])) <= 100
+    assert len(spans) <= 15_000 / 70  # passages are at least about half full
+
+
+@pytest.mark.parametrize(
+    ("spans", "whole"),
+    [
+        ([(0, 3), (4, 9)], True),
+        ([(0, 4), (4, 9)], True),
+        ([(0, 5), (2, 9)], True),
+        ([], False),
+        ([(0, 3)], False),
+        ([(0, 3), (5, 9)], False),
+        ([(4, 9), (0, 3)], False),
+        ([(0, 9), (4, 8)], False),
+        ([(0, 3), (4, 10)], False),
+    ],
+)
+def test_passages_that_cover_a_text(spans: list[tuple[int, int]], whole: bool) -> None:
+    assert covers("one words", spans) is whole
 
 
 @given(TEXTS)

@@ -64,6 +64,18 @@ class TokenReader(Protocol):
         """The token states (tokens, hidden) whose mean is the dense vector; None if the model pools in another way."""
 
 
+@runtime_checkable
+class LengthReader(Protocol):
+    """The part of an encoder that lets documents be split into passages that it reads in full."""
+
+    @property
+    def max_doc_tokens(self) -> int:
+        """Maximum length of a passage in tokens, special tokens included; longer ones are truncated."""
+
+    def doc_lengths(self, texts: Sequence[str]) -> list[int]:
+        """Length of each passage in tokens, special tokens included, before truncation."""
+
+
 class ModelEncoder:
     """The encoder of a collection: the model folder `name`, loaded on first use, or an encoder object."""
 
@@ -105,6 +117,16 @@ class ModelEncoder:
             raise BadInput(
                 f"encoder {self.encoder.fingerprint} does not implement TokenReader; expected the methods of "
                 "trilens.encode.model.TokenReader to explain scores or expand queries by its terms"
+            )
+        return self.encoder
+
+    @property
+    def lengths(self) -> LengthReader:
+        """The encoder as a reader of lengths, which passages within its maximum length need."""
+        if not isinstance(self.encoder, LengthReader):
+            raise BadInput(
+                f"encoder {self.encoder.fingerprint} does not implement LengthReader; expected the methods of "
+                "trilens.encode.model.LengthReader to split documents by its tokens"
             )
         return self.encoder
 

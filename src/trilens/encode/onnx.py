@@ -84,6 +84,16 @@ class OnnxEncoder:
         """Representations of queries, in input order, by the selected heads (None: all)."""
         return self._encode(texts, "query", _silent, choose_heads(self.folder.path, self.heads, heads))
 
+    @property
+    def max_doc_tokens(self) -> int:
+        """Maximum length of a passage in tokens, special tokens included."""
+        return self.folder.config.max_doc_tokens
+
+    def doc_lengths(self, texts: Sequence[str]) -> list[int]:
+        """Length of each passage in tokens, prefix and special tokens included, before truncation."""
+        require_texts(texts)
+        return self._load().reading("doc", False).lengths(list(texts))
+
     def doc_tokens(self, texts: Sequence[str]) -> tuple[Int64s, Int32s]:
         """Offsets and ids of the tokens that keep a vector in `encode_docs`, without running the model."""
         require_texts(texts)

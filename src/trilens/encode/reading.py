@@ -104,6 +104,10 @@ class Reading:
                 attended = [len(row) for row in ids]
         return ModelInputs(ids, lengths, attended, truncated)
 
+    def lengths(self, texts: list[str]) -> list[int]:
+        """Number of tokens that `read` would return for each text without a maximum length and mask tokens."""
+        return [tokens + len(self._marker) for tokens in self._tokens.counts([self._prefix + text for text in texts])]
+
     def places(self, text: str) -> list[TokenPlace | None]:
         """Place in the text of each token that `read` returns; None for tokens that it adds."""
         places = self._tokens.places(self._prefix + text, self._max_tokens - len(self._marker))

@@ -81,6 +81,10 @@ class Tokens:
         """Number of tokens of a text, without special tokens."""
         return len(self._tokenizer.encode(text, add_special_tokens=False).ids)
 
+    def counts(self, texts: list[str]) -> list[int]:
+        """Number of tokens of each text, special tokens included; nothing is truncated."""
+        return [len(encoding) for encoding in self._tokenizer.encode_batch_fast(texts)]
+
     def id_of(self, token: str, role: str) -> int:
         """The id of a token that the configuration field `role` names."""
         id_ = self._tokenizer.token_to_id(token)

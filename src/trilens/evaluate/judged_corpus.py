@@ -11,7 +11,7 @@ from trilens.encode.folder import fingerprint_model
 from trilens.encode.models import resolve_model
 from trilens.errors import CollectionError
 from trilens.read.readers import read, survey
-from trilens.store.config import CollectionConfig
+from trilens.store.config import WORD_PASSAGES, CollectionConfig
 from trilens.store.writer import DocumentsDone
 
 AT_ONCE = 10_000
@@ -24,7 +24,11 @@ Progress = Callable[[str, int, str], AbstractContextManager[DocumentsDone]]
 def corpus_collection(
     dataset: Dataset, target: Path, options: dict[str, Any], threads: int | None, progress: Progress
 ) -> Collection:
-    """The collection in `target` with these lenses and the same options, or a new one, up to date with the corpus."""
+    """The collection in `target` with these lenses and the same options, or a new one, up to date with the corpus.
+
+    Its passages are by words alone by default: published figures are those of passages that the model truncates.
+    """
+    options = {"passages": WORD_PASSAGES} | options
     config = CollectionConfig.of(**options)
     documents = survey(dataset.sources).documents
     kept = _kept(target, config)

@@ -5,21 +5,24 @@ from collections.abc import Callable
 import numpy as np
 
 from trilens.kernels.array_types import Int64s
-from trilens.store.config import PassageConfig
 from trilens.store.segment import PassageRows
 from trilens.text.document import Document
-from trilens.text.passages import passage_text, split_passages
+from trilens.text.passages import passage_text
 
 SEED = 1234
 
-_Entry = tuple[Document, list[tuple[int, int]]]  # a document and the spans of its passages
+_Spans = list[tuple[int, int]]
+_Entry = tuple[Document, _Spans]  # a document and the spans of its passages
+
+Split = Callable[[Document], _Spans]
+"""Returns the spans of the passages of a document."""
 
 
 class DocumentBatch:
     """Documents by key. Keys must be added in ascending order."""
 
-    def __init__(self, config: PassageConfig) -> None:
-        self._config = config
+    def __init__(self, split: Split) -> None:
+        self._split = split
         self._entries: dict[int, _Entry] = {}
         self._before: dict[int, _Entry] = {}  # entries as they were at the savepoint, if they have changed
         self._last_key = 0  # at the savepoint
@@ -39,7 +42,7 @@ class DocumentBatch:
 
     def put(self, key: int, document: Document) -> None:
         """Add a document and split it into passages."""
-        self._put(key, (document, split_passages(document.text, self._config.words, self._config.overlap)))
+        self._put(key, (document, self._split(document)))
 
     def drop(self, key: int) -> None:
         """Remove a document."""
@@ -93,11 +96,11 @@ class DocumentBatch:
 
 
 def draw_sample(
-    keys: Int64s, document: Callable[[int], Document], config: PassageConfig, most_passages: int, most_characters: int
+    keys: Int64s, document: Callable[[int], Document], split: Split, most_passages: int, most_characters: int
 ) -> list[str]:
     """Random passages from the whole collection; none if all documents fit into one batch, which needs no sample."""
     random = np.random.default_rng(SEED)
-    sample = DocumentBatch(config)
+    sample = DocumentBatch(split)
     for key in random.permutation(keys).tolist():
         sample.put(key, document(key))
         if sample.passages >= most_passages or sample.characters >= most_characters:

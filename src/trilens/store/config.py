@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from trilens.encode.folder import CONFIG_FILE, Head, ModelFolder, TermWeighting
-from trilens.encode.model import HeadsEncoder
+from trilens.encode.model import HeadsEncoder, LengthReader
 from trilens.encode.models import bundled_models, resolve_model
 from trilens.errors import BadInput, UnknownFormat, first_error, nested_error
 from trilens.lenses.registry import lens_type, lens_types, list_of_names, needed_heads, stored_names
@@ -19,21 +19,39 @@ FROM_MODEL = ("model_fingerprint", "term_weighting")  # fields that users do not
 
 
 class PassageConfig(BaseModel):
-    """Documents of more than `words` words are split into overlapping passages of that length; 0 keeps documents whole.
+    """Documents are split into overlapping passages of at most `words` words; 0 keeps documents whole.
 
-    150 English words and their title fit into the 256 tokens that the bundled model reads.
+    A passage with its title has at most `tokens` tokens of the collection's model as well, special tokens included, so that
+    nothing of it is truncated; 0 disables this limit. None, the default, becomes the maximum length of the model when a
+    collection is created, and 0 if there is no model or documents stay whole.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     words: int = Field(default=150, ge=0)
     overlap: int = Field(default=30, ge=0)
+    tokens: int | None = Field(default=None, ge=0)
 
     @model_validator(mode="after")
     def _overlap_is_smaller(self) -> "PassageConfig":
         if self.words and self.overlap >= self.words:
             raise ValueError(f"overlap is {self.overlap}; expected fewer than the {self.words} words of a passage")
+        if self.tokens and not self.words:
+            raise ValueError(f"tokens is {self.tokens} with passages of 0 words, which are whole documents; expected 0")
         return self
+
+    def within(self, max_tokens: int) -> "PassageConfig":
+        """The same passages with a definite limit of tokens: by default `max_tokens`, which is 0 without a model."""
+        if self.tokens is None:
+            return self.model_copy(update={"tokens": max_tokens if self.words else 0})
+        if self.tokens > max_tokens:
+            expected = f"at most {max_tokens}, which the model reads" if max_tokens else "0: the collection has no tokenizer"
+            raise BadInput(f"passages.tokens is {self.tokens}; expected {expected}")
+        return self
+
+
+WORD_PASSAGES = PassageConfig(tokens=0)
+"""Passages by words alone, which a model may truncate: those of collections that were created without a limit of tokens."""
 
 
 class CollectionConfig(BaseModel):
@@ -109,7 +127,9 @@ class CollectionConfig(BaseModel):
             raise BadInput(first_error(error)) from error
 
     def with_model(self, encoder: HeadsEncoder | None) -> "CollectionConfig":
-        """The configuration tied to its model, which must have the heads that the lenses need."""
+        """The configuration tied to its model, which must have the heads that the lenses need, if they need any."""
+        if not self.heads:
+            return self.model_copy(update={"passages": self.passages.within(0)})
         folder = None if encoder else ModelFolder.open(resolve_model(self.model))
         heads: list[str] = list(encoder.heads if encoder else folder.config.heads if folder else ())
         model = encoder.fingerprint if encoder else self.model
@@ -126,8 +146,14 @@ class CollectionConfig(BaseModel):
             )
         name = self.model if self.model in bundled_models() else str(folder.path.resolve()) if folder else ""
         fingerprint = encoder.fingerprint if encoder else folder.fingerprint if folder else ""
+        limited = encoder.max_doc_tokens if isinstance(encoder, LengthReader) else folder.config.max_doc_tokens if folder else 0
         return self.model_copy(
-            update={"model": "" if encoder else name, "model_fingerprint": fingerprint, "term_weighting": weighting}
+            update={
+                "model": "" if encoder else name,
+                "model_fingerprint": fingerprint,
+                "term_weighting": weighting,
+                "passages": self.passages.within(limited),
+            }
         )
 
     def require_same(self, path: Path, options: Mapping[str, Any]) -> None:
@@ -144,6 +170,8 @@ class CollectionConfig(BaseModel):
     def to_stored(self) -> str:
         """The configuration as catalogs store it."""
         stored = self.model_dump(mode="json", by_alias=True)
+        if stored["passages"]["tokens"] == 0:  # as earlier versions wrote it
+            del stored["passages"]["tokens"]
         return json.dumps(stored | {"lenses": [lens_type(name).stored_as for name in self.lenses]})
 
     @staticmethod
@@ -158,8 +186,11 @@ class CollectionConfig(BaseModel):
         lenses = tuple(names[name] for name in stored["lenses"])
         used = {lens_type(name).config_key for name in lenses}
         unused = {known.config_key for known in lens_types().values()} - used
+        fields = {key: value for key, value in stored.items() if key not in unused} | {"lenses": lenses}
+        if isinstance(passages := fields.setdefault("passages", {}), dict):
+            fields["passages"] = {"tokens": 0} | passages
         try:
-            return CollectionConfig(**{key: value for key, value in stored.items() if key not in unused} | {"lenses": lenses})
+            return CollectionConfig(**fields)
         except ValidationError as error:
             raise BadInput(first_error(error)) from error
 

@@ -28,6 +28,7 @@ from trilens.store.lens_set import LensSet
 from trilens.store.lock import lock
 from trilens.store.merge import full_merge, merge_segments, next_merge
 from trilens.store.pace import MOST_PASSAGES
+from trilens.store.passages import PassageSplitter
 from trilens.store.records import Records, read_records
 from trilens.store.schema import SegmentRecord
 from trilens.store.segment import DOCUMENTS, ROWS, PassageRows, Segment, write_segment
@@ -83,12 +84,12 @@ class Writer:
                 self._catalog.verify()
                 self._sweep()
                 self._catalog.begin_write()
-                self._passages = self._catalog.config().passages
+                self._split = PassageSplitter(self._catalog.config().passages, lenses.model)
                 self._segments = self._records().segments
         except BaseException:
             self._release()
             raise
-        self._batch = DocumentBatch(self._passages)
+        self._batch = DocumentBatch(self._split)
 
     @contextmanager
     def atomic(self) -> Iterator[None]:
@@ -296,7 +297,7 @@ class Writer:
             segment = write_segment(self._root, self._batch.rows(), fill)
             self._catalog.add_folder(segment)
             self._segments.append(segment)
-        self._batch = DocumentBatch(self._passages)
+        self._batch = DocumentBatch(self._split)
 
     def _build(self, texts: list[str], folder: Path, progress: Progress) -> None:
         """Run each encoder once over the texts and write the parts of all lenses."""
@@ -329,11 +330,11 @@ class Writer:
             return buffered[key] if key in buffered else stored.take([key])[key]
 
         self._catalog.remove_folders()
-        self._segments, self._shared, self._batch = [], SharedParts(), DocumentBatch(self._passages)
+        self._segments, self._shared, self._batch = [], SharedParts(), DocumentBatch(self._split)
         self.changes.truncated = 0
         keys = self._catalog.keys()
         if names := self._lenses.sharing:
-            sample = draw_sample(keys, document, self._passages, BUFFER_PASSAGES, BUFFER_CHARACTERS)
+            sample = draw_sample(keys, document, self._split, BUFFER_PASSAGES, BUFFER_CHARACTERS)
             for users, encoded in self._lenses.encode_docs(names, sample) if sample else ():
                 for name in users:
                     self._share(name, encoded)

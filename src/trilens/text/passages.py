@@ -3,8 +3,10 @@
 import re
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
-from itertools import islice, pairwise
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, islice, pairwise
+from typing import NamedTuple
 
 from trilens.errors import BadInput
 from trilens.text.document import Document
@@ -48,20 +50,59 @@ USUAL_CHARACTERS = 4096
 """Up to this length, counting all words is faster than stopping at the limit."""
 
 
-def split_passages(text: str, max_words: int = 150, overlap_words: int = 30) -> list[tuple[int, int]]:
-    """Character spans of passages of at most `max_words` words; 0 disables splitting.
+@dataclass(frozen=True, slots=True)
+class TokenLimit:
+    """A maximum number of tokens per passage. `count` returns the number of tokens of each text by itself."""
 
-    Each passage repeats the last whole sentences of its predecessor that fit into `overlap_words`, so that text at a
-    boundary keeps its context. A sentence longer than a passage is split between words.
+    tokens: int
+    overlap: int
+    count: Callable[[list[str]], list[int]]
+
+    def holds(self, text: str) -> bool:
+        """Whether a text is within the limit. No tokenizer makes more than one token of an ASCII character."""
+        return (len(text) < self.tokens and text.isascii()) or self.count([text])[0] <= self.tokens
+
+
+class _Measure(NamedTuple):
+    """A length of passages: its value before each unit and at the end, its maximum, and the maximum of an overlap."""
+
+    before: Sequence[int]
+    most: int
+    overlap: int
+
+
+def split_passages(
+    text: str, max_words: int = 150, overlap_words: int = 30, limit: TokenLimit | None = None
+) -> list[tuple[int, int]]:
+    """Character spans of passages of at most `max_words` words, and tokens if limited; `max_words` 0 disables splitting.
+
+    Each passage repeats the last whole sentences of its predecessor that fit into the overlap, so that text at a boundary
+    keeps its context. A sentence longer than a passage is split between words, and a word with too many tokens inside.
     """
     if max_words < 0 or overlap_words < 0:
         raise BadInput(f"max_words is {max_words} and overlap_words {overlap_words}; expected 0 or more")
     if 0 < max_words <= overlap_words:
         raise BadInput(f"overlap_words is {overlap_words}; expected less than max_words, which is {max_words}")
-    if max_words == 0 or len(text) <= max_words or _within(text, max_words):
+    if max_words == 0 or (_within(text, max_words) and (limit is None or limit.holds(text))):
         return [(0, len(text))]
     cuts, words = _units(text, max_words, overlap_words or max_words)
-    return list(_passages(text, cuts, words, max_words, overlap_words))
+    if limit is None:
+        return list(_passages(text, cuts, [_Measure(words, max_words, overlap_words)]))
+    finer, tokens = _limited(text, cuts, limit)
+    counts = (len(WORD.findall(text, start, end)) for start, end in pairwise(finer))
+    by_words = _Measure([*accumulate(counts, initial=0)], max_words, overlap_words)
+    by_tokens = _Measure([*accumulate(tokens, initial=0)], limit.tokens, limit.overlap)
+    return list(_passages(text, finer, [by_words, by_tokens]))
+
+
+def covers(text: str, spans: Sequence[tuple[int, int]]) -> bool:
+    """Whether passages are in order and leave out nothing of a text but white space."""
+    reached = 0
+    for (start, end), (next_start, next_end) in pairwise([(0, 0), *spans]):
+        if not (start <= next_start <= next_end and end <= next_end) or text[reached:next_start].strip():
+            return False
+        reached = next_end
+    return bool(spans) and reached <= len(text) and not text[reached:].strip()
 
 
 def split_sentences(text: str, max_words: int) -> list[tuple[int, int]]:
@@ -77,6 +118,8 @@ def count_words(text: str) -> int:
 
 
 def _within(text: str, max_words: int) -> bool:
+    if len(text) <= max_words:
+        return True
     if len(text) <= USUAL_CHARACTERS:
         return len(WORD.findall(text)) <= max_words
     return next(islice(WORD.finditer(text), max_words, None), None) is None
@@ -105,18 +148,45 @@ def _units(text: str, max_words: int, piece_words: int) -> tuple["array[int]", "
     return cuts, words
 
 
-def _passages(
-    text: str, cuts: "array[int]", words: "array[int]", max_words: int, overlap_words: int
-) -> Iterator[tuple[int, int]]:
+def _limited(text: str, cuts: Sequence[int], limit: TokenLimit) -> tuple[list[int], list[int]]:
+    """The cuts with more of them in units above the limit, and the number of tokens of each unit."""
+    units = dict.fromkeys(pairwise(cuts), 0)
+    fresh = list(units)
+    while fresh:
+        units |= zip(fresh, limit.count([text[start:end] for start, end in fresh]), strict=True)
+        long = [(start, end) for start, end in fresh if units[start, end] > limit.tokens and end - start > 1]
+        fresh = [piece for unit in long for piece in pairwise(_pieces(text, *unit, units.pop(unit), limit))]
+    spans = sorted(units)
+    return [0, *(end for _, end in spans)], [units[span] for span in spans]
+
+
+def _pieces(text: str, start: int, end: int, tokens: int, limit: TokenLimit) -> list[int]:
+    """Cuts that divide a unit of so many tokens evenly into pieces of the size of an overlap, between words if possible."""
+    number = min(-(-tokens // (limit.overlap or limit.tokens)), end - start)
+    words = [word.start() for word in WORD.finditer(text, start, end)]
+    cuts = [start]
+    for part in range(1, number):
+        cut = start + (end - start) * part // number
+        if cut > cuts[-1]:
+            place = bisect_right(words, cut)
+            around = words[max(0, place - 1) : place + 1]
+            cuts.append(next((word for word in around if word > cuts[-1]), cut))
+    return [*cuts, end]
+
+
+def _passages(text: str, cuts: Sequence[int], measures: Sequence[_Measure]) -> Iterator[tuple[int, int]]:
     first, last = 0, len(cuts) - 1
     while True:
-        after = bisect_right(words, words[first] + max_words) - 1
+        ends = [bisect_right(before, before[first] + most) - 1 for before, most, _ in measures]
+        after = max(min(ends), first + 1)
         yield cuts[first], _without_space(text, cuts[first], cuts[after])
-        if words[after] == words[last]:
-            # bisect_right has included trailing units without words, so nothing is left.
+        if after == last:
             return
         # Step back by the overlap, but leave room for the next unit.
-        first = bisect_left(words, max(words[after] - overlap_words, words[after + 1] - max_words), first + 1, after)
+        first = max(
+            bisect_left(before, max(before[after] - overlap, before[after + 1] - most), first + 1, after)
+            for before, most, overlap in measures
+        )
 
 
 def _without_space(text: str, start: int, end: int) -> int:
