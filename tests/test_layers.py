@@ -14,7 +14,7 @@ SOURCES = sorted((ROOT / "src").rglob("*.py"))
 LONGEST_FILE = 400
 LENSES = {known.name for known in BUILT_IN} | {known.stored_as for known in BUILT_IN}
 DEFAULTS = {"cli/demo.py", "cli/mine.py", "search/fusion_presets.py", "store/config.py"}
-HEADS = {"cli/disentangle.py", "explain/disentangle.py", "http/encoding.py", "http/status.py"}
+HEADS = {"cli/disentangle.py", "explain/disentangle.py", "http/embeddings.py", "http/encoding.py", "http/status.py"}
 HEAVY = {"faiss", "numba", "numpy", "onnxruntime", "torch"}
 
 

@@ -69,6 +69,8 @@ def test_each_key_has_its_own_rate_and_strangers_share_that_of_their_address(rat
     assert (refused.headers["X-RateLimit-Limit"], refused.headers["X-RateLimit-Remaining"]) == ("3", "0")
     assert "more than 0.001 requests per second" in refused.json()["error"]
     assert refused.headers["X-Content-Type-Options"] == "nosniff"
+    refused = httpx.get(rated.address + "v1/models", headers={"Authorization": f"Bearer {READ_KEY}"})
+    assert (refused.status_code, refused.json()["error"]["type"]) == (429, "rate_limit_error")
 
 
 def test_probes_and_pages_are_not_limited(rated: Running) -> None:

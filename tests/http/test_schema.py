@@ -42,7 +42,7 @@ def keep_promises(service: Running, collection: str, tag: str | None = None, key
 
 
 def test_reading(service: Running) -> None:
-    assert keep_promises(service, "small") == 17
+    assert keep_promises(service, "small") == 20
 
 
 def test_writing(writable: Running) -> None:

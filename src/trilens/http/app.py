@@ -11,10 +11,10 @@ from fastapi.responses import FileResponse
 from starlette.middleware.cors import CORSMiddleware
 
 from trilens import __version__
-from trilens.http import documents, encoding, searching, status
+from trilens.http import documents, embeddings, encoding, searching, status
 from trilens.http.access_log import AccessLog
-from trilens.http.failures import POSSIBLE, add_handlers
-from trilens.http.guard import PREFIX, Guard, Measured
+from trilens.http.failures import OPENAI_PREFIX, POSSIBLE, PREFIX, add_handlers
+from trilens.http.guard import Guard, Measured
 from trilens.http.rate import Buckets, Rated
 from trilens.http.service import Service
 
@@ -44,6 +44,7 @@ def make_app(
     add_handlers(app)
     for module in (status, searching, documents, encoding):
         app.include_router(module.router, prefix=PREFIX, responses=POSSIBLE)
+    app.include_router(embeddings.router, prefix=OPENAI_PREFIX, responses=embeddings.POSSIBLE)
     app.include_router(_pages())
     if origins:
         app.add_middleware(CORSMiddleware, allow_origins=origins, allow_methods=["*"], allow_headers=["*"])

@@ -145,7 +145,7 @@ class Connection(asyncio.Protocol):
 
 def unrequested(status: int, message: str, headers: dict[str, str] | None = None) -> bytes:
     """The bytes of an error response that no request asked for."""
-    response = failure(status, message, {**HEADERS, **(headers or {}), "Connection": "close"})
+    response = failure("", status, message, {**HEADERS, **(headers or {}), "Connection": "close"})
     lines = [f"HTTP/1.1 {status} {HTTPStatus(status).phrase}".encode()]
     lines += [name + b": " + value for name, value in response.raw_headers]
     return b"\r\n".join([*lines, b"", bytes(response.body)])

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import TypeVar
 
 from fastapi import APIRouter, Depends
 
@@ -10,6 +11,7 @@ from trilens.encode.onnx import OnnxEncoder
 from trilens.http import messages
 from trilens.http.attended import AttendedRoute
 from trilens.http.failures import Refused
+from trilens.http.limits import Limits
 from trilens.http.served import ServedCollection
 from trilens.http.service import Served, Service, may_read
 from trilens.represent import Multi, Sparse
@@ -17,6 +19,7 @@ from trilens.text.document import require_utf8
 
 router = APIRouter(route_class=AttendedRoute, tags=["encode"], dependencies=[Depends(may_read)])
 TEXTS_AT_ONCE = 8
+Result = TypeVar("Result")
 Decode = Callable[[Sequence[int]], list[str]]
 """The texts of term or token ids."""
 
@@ -24,18 +27,24 @@ Decode = Callable[[Sequence[int]], list[str]]
 @router.post("/encode")
 async def encode(request: messages.EncodeRequest, service: Served) -> messages.EncodedTexts:
     """Encode texts with each head of a collection's model."""
-    if len(request.texts) > service.limits.texts:
-        raise Refused(
-            413, f"{len(request.texts):,} texts were sent; expected at most {service.limits.texts:,}: split the request"
-        )
-    for number, text in enumerate(request.texts, start=1):
-        require_utf8(f"text {number}", text)
+    require_texts(request.texts, service.limits)
     served = _with_model(service, request.collection)
-    deadline, parts = served.deadline(), []
-    for start in range(0, len(request.texts), TEXTS_AT_ONCE):  # so that other requests can run in between
-        texts = request.texts[start : start + TEXTS_AT_ONCE]
-        parts.append(await served.call(partial(_encode, served.encoder, texts, request), deadline))
-    return _join(parts)
+    return _join(await in_pieces(served, request.texts, lambda texts: _encode(served.encoder, texts, request)))
+
+
+def require_texts(texts: Sequence[str], limits: Limits) -> None:
+    """Refuse texts that are too many, or that are not Unicode."""
+    if len(texts) > limits.texts:
+        raise Refused(413, f"{len(texts):,} texts were sent; expected at most {limits.texts:,}: split the request")
+    for number, text in enumerate(texts, start=1):
+        require_utf8(f"text {number}", text)
+
+
+async def in_pieces(served: ServedCollection, texts: Sequence[str], encode: Callable[[list[str]], Result]) -> list[Result]:
+    """Encode a few texts at a time on the search threads, so that other requests can run in between."""
+    deadline = served.deadline()
+    pieces = [list(texts[start : start + TEXTS_AT_ONCE]) for start in range(0, len(texts), TEXTS_AT_ONCE)]
+    return [await served.call(partial(encode, piece), deadline) for piece in pieces]
 
 
 def _with_model(service: Service, name: str | None) -> ServedCollection:

@@ -1,4 +1,4 @@
-"""Error responses: a status code and the JSON object {"error": "one line"}."""
+"""Error responses: a status code and the JSON object {"error": "one line"}, or the object that OpenAI's API has."""
 
 import json
 from collections.abc import Mapping
@@ -53,6 +53,8 @@ POSSIBLE: dict[int | str, dict[str, Any]] = {
     }.items()
 }
 MOST_CHARACTERS = 500
+PREFIX, OPENAI_PREFIX = "/api/v1", "/v1"
+OPENAI_TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
 
 
 class Refused(TrilensError):
@@ -69,10 +71,18 @@ def absent(doc_id: str, collection: str) -> Refused:
     return Refused(404, f"there is no document {doc_id!r} in collection {collection!r}")
 
 
-def failure(status: int, message: str, headers: Mapping[str, str] | None = None) -> Response:
-    """An error response. JSON escapes lone surrogates, which UTF-8 cannot encode."""
-    content = json.dumps({"error": message if len(message) <= MOST_CHARACTERS else message[:MOST_CHARACTERS] + " …"})
-    return Response(content, status, dict(headers or {}), "application/json")
+def failure(path: str, status: int, message: str, headers: Mapping[str, str] | None = None) -> Response:
+    """The error response to a request for a path. JSON escapes lone surrogates, which UTF-8 cannot encode."""
+    message = message if len(message) <= MOST_CHARACTERS else message[:MOST_CHARACTERS] + " …"
+    error: object = message
+    if path.startswith(f"{OPENAI_PREFIX}/"):
+        status = 400 if status == 422 else status
+        error = {"message": message, "type": OPENAI_TYPES.get(status, _openai_type(status)), "param": None, "code": None}
+    return Response(json.dumps({"error": error}), status, dict(headers or {}), "application/json")
+
+
+def _openai_type(status: int) -> str:
+    return "invalid_request_error" if status < 500 else "server_error"
 
 
 def add_handlers(app: FastAPI) -> None:
@@ -83,22 +93,22 @@ def add_handlers(app: FastAPI) -> None:
     app.add_exception_handler(Exception, _internal_error)
 
 
-async def _trilens_error(_: Request, error: Exception) -> Response:
+async def _trilens_error(request: Request, error: Exception) -> Response:
+    path = request.url.path
     if isinstance(error, Refused):
-        return failure(error.status, str(error), error.headers)
+        return failure(path, error.status, str(error), error.headers)
     status = next((status for kind, status in STATUSES.items() if isinstance(error, kind)), 500)
-    return failure(status, str(error), {"Retry-After": "2"} if status in (409, 503, 504) else None)
+    return failure(path, status, str(error), {"Retry-After": "2"} if status in (409, 503, 504) else None)
 
 
-async def _validation_error(_: Request, error: Exception) -> Response:
+async def _validation_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     first = error.errors()[0]
     if first["type"] == "json_invalid":
-        return failure(
-            422, f"the body is not JSON ({first['ctx']['error']} at character {first['loc'][-1]}); expected an object"
-        )
+        place = f"{first['ctx']['error']} at character {first['loc'][-1]}"
+        return failure(request.url.path, 422, f"the body is not JSON ({place}); expected an object")
     inside = first["loc"][0] == "body" and len(first["loc"]) > 1
-    return failure(422, first_error([{**first, "loc": first["loc"][1:]} if inside else first]))
+    return failure(request.url.path, 422, first_error([{**first, "loc": first["loc"][1:]} if inside else first]))
 
 
 async def _http_error(request: Request, error: Exception) -> Response:
@@ -106,8 +116,8 @@ async def _http_error(request: Request, error: Exception) -> Response:
     message = str(error.detail)
     if error.status_code == 404 and message == HTTPStatus(404).phrase:
         message = f"there is nothing at {request.url.path}; see /docs for all routes"
-    return failure(error.status_code, message, error.headers)
+    return failure(request.url.path, error.status_code, message, error.headers)
 
 
-async def _internal_error(_: Request, error: Exception) -> Response:
-    return failure(500, f"{type(error).__name__} inside trilens; see the log of the service")
+async def _internal_error(request: Request, error: Exception) -> Response:
+    return failure(request.url.path, 500, f"{type(error).__name__} inside trilens; see the log of the service")

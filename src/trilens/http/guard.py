@@ -10,12 +10,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from trilens.http.access_log import AccessLog
 from trilens.http.callers import caller_of
-from trilens.http.failures import failure
+from trilens.http.failures import PREFIX, failure
 from trilens.http.keys import ApiKeys
 from trilens.http.limits import Limits
 from trilens.http.metrics import Metrics
 
-PREFIX = "/api/v1"
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
@@ -48,13 +47,12 @@ class Guard:
         host = headers.get("host", "")
         name = host if host.endswith("]") else host.rpartition(":")[0] or host
         if self._hosts and name not in self._hosts:
-            await failure(403, f"the Host header is {host!r}; expected one of {', '.join(sorted(self._hosts))}")(
-                scope, receive, send
-            )
+            refusal = f"the Host header is {host!r}; expected one of {', '.join(sorted(self._hosts))}"
+            await failure(scope["path"], 403, refusal)(scope, receive, send)
             return
         length = headers.get("content-length", "")
         if length.isascii() and length.isdigit() and int(length[:20]) > self._limits.body_bytes:
-            await failure(413, self._too_large())(scope, receive, send)
+            await failure(scope["path"], 413, self._too_large())(scope, receive, send)
             return
         await self._app(scope, self._bounded(receive), send)
 

@@ -10,11 +10,11 @@ from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from trilens.http.callers import caller_of
-from trilens.http.failures import failure
-from trilens.http.guard import PREFIX
+from trilens.http.failures import OPENAI_PREFIX, PREFIX, failure
 from trilens.http.keys import ApiKeys
 
 MOST_BUCKETS = 10_000
+LIMITED = (f"{PREFIX}/", f"{OPENAI_PREFIX}/")
 UNLIMITED = frozenset({f"{PREFIX}/health", f"{PREFIX}/ready"})
 
 
@@ -60,7 +60,7 @@ class Rated:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Forward a request, or refuse it."""
-        if scope["type"] != "http" or not scope["path"].startswith(f"{PREFIX}/") or scope["path"] in UNLIMITED:
+        if scope["type"] != "http" or not scope["path"].startswith(LIMITED) or scope["path"] in UNLIMITED:
             await self._app(scope, receive, send)
             return
         left, wait = self._buckets.take(caller_of(scope, self._keys).identity)
@@ -74,6 +74,6 @@ class Rated:
 
         if wait:
             often = f"more than {self._buckets.rate:g} requests per second; retry in {wait:.1f} s"
-            await failure(429, often, {"Retry-After": str(math.ceil(wait))})(scope, receive, counted)
+            await failure(scope["path"], 429, often, {"Retry-After": str(math.ceil(wait))})(scope, receive, counted)
         else:
             await self._app(scope, receive, counted)

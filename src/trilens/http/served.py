@@ -13,7 +13,7 @@ from typing import TypeVar
 from trilens.collection import Collection
 from trilens.encode.models import resolve_model
 from trilens.encode.onnx import OnnxEncoder
-from trilens.errors import BadInput, ServiceFailed, TrilensError
+from trilens.errors import BadInput, BadModel, ServiceFailed, TrilensError
 from trilens.http.answers import answer_json
 from trilens.http.audit_log import Recorded, unrecorded
 from trilens.http.examples import example_queries
@@ -73,6 +73,14 @@ class ServedCollection:
         if not self.has_model:
             raise BadInput(f"collection {self.name!r} has no model: its lenses are {', '.join(self.collection.lenses)}")
         return OnnxEncoder(resolve_model(self.collection.config.model), threads=ENCODER_THREADS)
+
+    @property
+    def heads(self) -> list[str]:
+        """The heads of the model; empty if there is none or it cannot be loaded, since lenses without a model still work."""
+        try:
+            return list(self.encoder.heads) if self.has_model else []
+        except BadModel:
+            return []
 
     def current(self) -> Snapshot:
         """The snapshot of the last commit. Commits of other processes appear within `REFRESH_SECONDS`.

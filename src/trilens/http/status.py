@@ -7,7 +7,6 @@ from fastapi import APIRouter, Depends
 from fastapi.responses import PlainTextResponse
 
 from trilens import __version__
-from trilens.errors import BadModel
 from trilens.http import messages
 from trilens.http.served import ServedCollection
 from trilens.http.service import Credentials, Named, Served, may_read
@@ -73,17 +72,9 @@ async def metrics(service: Served) -> PlainTextResponse:
     return PlainTextResponse(service.metrics.text(counts))
 
 
-def _heads(served: ServedCollection) -> list[str]:
-    """The heads of the model; empty if there is none or it cannot be loaded, since lenses without a model still work."""
-    try:
-        return list(served.encoder.heads) if served.has_model else []
-    except BadModel:
-        return []
-
-
 def _facts(served: ServedCollection) -> messages.CollectionFacts:
     problem, path = served.problem(), served.collection.path
-    snapshot, config, heads = served.collection.snapshot, served.collection.config, _heads(served)
+    snapshot, config, heads = served.current(), served.collection.config, served.heads
     return messages.CollectionFacts(
         name=served.name,
         documents=snapshot.documents_count,
