@@ -55,3 +55,14 @@ def test_a_prefix_tells_the_records_of_two_files_apart(tmp_path: Path, trilens: 
     prefixed = trilens("index", *sources, "--to", tmp_path / "c", "--lens", "bm25", "--id-prefix", "{file}#", "--json")
     assert prefixed.json["documents"] == 2
     assert trilens("get", tmp_path / "c", "b.csv#1", "--json").json["text"] == "words of b"
+
+
+def test_columns_are_filtered_by_their_type_and_a_mistake_is_reported(tmp_path: Path, trilens: Trilens) -> None:
+    (tmp_path / "rows.csv").write_text("text,year,zip\nold words,1999,01099\nrecent words,2021,80331\n")
+    assert trilens("index", tmp_path / "rows.csv", "--to", tmp_path / "c", "--lens", "bm25").code == 0
+    recent = trilens("search", tmp_path / "c", "words", "--filter", '{"year": {"$gte": 2020}}', "--json")
+    assert [hit["text"] for hit in recent.json["hits"]] == ["recent words"]
+    assert recent.err == ""
+    mistaken = trilens("search", tmp_path / "c", "words", "--filter", '{"zip": 1099}', "--json")
+    assert (mistaken.json["hits"], mistaken.code) == ([], 0)
+    assert mistaken.err == "note: zip is text in 2 documents; expected a number, with which the filter compares it\n"

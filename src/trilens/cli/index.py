@@ -6,13 +6,13 @@ from typing import Annotated
 
 import typer
 
-from trilens.cli.ingest import ingest, reads_vectors, settings
+from trilens.cli.ingest import reads_vectors, settings
 from trilens.cli.options import Json, Language, LensConfig, LensToMake, Model, OverlapWords, PassageWords, Threads, To
-from trilens.cli.skips import SkipReport
-from trilens.errors import BadInput
+from trilens.cli.sync import Sync
+from trilens.cli.watch import keep_watching, require_watchable
 from trilens.read.ignore import Selection
 from trilens.read.reader_table import built_in_formats
-from trilens.read.readers import FILE, Fields, ReadOptions, read, spool_stdin, survey
+from trilens.read.readers import FILE, Fields, ReadOptions, spool_stdin
 
 
 def index(
@@ -72,6 +72,12 @@ def index(
             show_default="skip in folders, fail in named files",
         ),
     ] = None,
+    prune: Annotated[
+        bool, typer.Option("--prune", help="Remove documents whose file or record is gone from these sources.")
+    ] = False,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Keep running, and follow changes of the sources until interrupted.")
+    ] = False,
     threads: Threads = None,
     json: Json = False,
 ) -> None:
@@ -79,6 +85,8 @@ def index(
 
     All input is checked before the collection is changed. Documents are committed every few seconds and unchanged ones are not
     encoded again, so an interrupted run resumes when the same command is repeated.
+
+    Files that have not changed since the last run are not read. Files in folders that cannot be read are skipped and counted.
 
     Examples:
 
@@ -92,6 +100,8 @@ def index(
 
       trilens index src/ --to my.trilens --include '*.md' --exclude 'drafts/' --strict
 
+      trilens index docs/ --to my.trilens --prune --watch
+
       cat rows.jsonl | trilens index - --to my.trilens --id-field url --text-field body
     """
     start = perf_counter()
@@ -103,14 +113,13 @@ def index(
         Selection(tuple(include or ()), tuple(exclude or ())),
         id_prefix,
     )
+    if watch:
+        require_watchable(sources)
     with ExitStack() as stack:
         paths = [str(stack.enter_context(spool_stdin())) if source == "-" else source for source in sources]
-        skipped = SkipReport(strict)
-        surveyed = survey(paths, options=reading, on_skip=skipped)
-        if not surveyed.documents:
-            skipped.summarise()
-            raise BadInput("no document could be read; expected at least one: see the messages above")
-        documents = read(paths, options=reading, on_skip=SkipReport(strict, quiet=True))
-        result = ingest(to, options, threads, documents, surveyed.documents)
-    skipped.summarise()
-    result.show(skipped.count, perf_counter() - start, json)
+        sync = Sync(paths, to, options, reading, threads, strict, prune)
+        result, skipped = sync.run()
+        skipped.summarise()
+        result.show(skipped.count, perf_counter() - start, json, skipped.details())
+        if watch:
+            keep_watching(sync, json)

@@ -1,7 +1,7 @@
 """What `index` and `load` share: the options of a collection, and adding a stream of documents to it."""
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from trilens.collection import Collection
 from trilens.lenses.registry import lens_type
 from trilens.store.config import DEFAULT_LENSES, CollectionConfig
 from trilens.store.schema import FILE_NAME
+from trilens.store.sources import SourceMemory
 from trilens.store.writer import Changes
 from trilens.text.document import Document
 
@@ -26,8 +27,8 @@ class Ingestion:
     documents: int
     advice: Sequence[str]
 
-    def show(self, skipped: int, seconds: float, json: bool) -> None:
-        """Print the result; `skipped` is the number of bad records."""
+    def show(self, skipped: int, seconds: float, json: bool, details: Mapping[str, Any] | None = None) -> None:
+        """Print the result; `skipped` is the number of files and records that were not read, `details` are for JSON."""
         if self.changes.truncated:
             sys.stderr.write(
                 f"note: {self.changes.truncated:,} passages were truncated to the length limit of the model; use a smaller "
@@ -35,10 +36,11 @@ class Ingestion:
             )
         counts = asdict(self.changes)
         if json:
-            print_json({**counts, "skipped": skipped, "documents": self.documents, "seconds": round(seconds, 3)})
+            result = {**counts, "skipped": skipped, "documents": self.documents, "seconds": round(seconds, 3)}
+            print_json({**result, **(details or {})})
         else:
             shown = [*counts.items(), ("skipped", skipped)]
-            parts = [f"{count:,} {name}" for name, count in shown if count and name not in ("truncated", "deleted")]
+            parts = [f"{count:,} {name}" for name, count in shown if count and name != "truncated"]
             out().print(f"{', '.join(parts) or 'nothing to do'}; {self.documents:,} documents in {seconds:.1f} s")
         for line in self.advice:
             sys.stderr.write(f"{line}\n")
@@ -70,19 +72,40 @@ def reads_vectors(to: Path, options: dict[str, Any]) -> bool:
     return any(lens_type(name).reads == "vector" for name in options.get("lenses") or _lenses_of(to))
 
 
-def ingest(to: Path, options: dict[str, Any], threads: int | None, documents: Iterable[Document], count: int) -> Ingestion:
-    """Add `count` documents to a collection, which is created if there is none."""
+def ingest(
+    to: Path,
+    options: dict[str, Any],
+    threads: int | None,
+    documents: Iterable[Document],
+    count: int,
+    memory: SourceMemory | None = None,
+    prune: bool = False,
+) -> Ingestion:
+    """Add `count` documents to a collection, which is created if there is none.
+
+    `memory` is what was read of their sources; `prune` removes the documents that are gone from there.
+    """
     with (
         Collection.open_or_create(to, threads=threads, **options) as collection,
         progress_bar("indexing", count, "docs") as advance,
     ):
         try:
+            if memory is not None:
+                memory.keep()
             changes = collection.ingest(documents, advance)
+            gone = memory.gone() if memory is not None else []
+            if prune:
+                collection.delete(gone)
+                changes += collection.commit()
+            if memory is not None:
+                memory.forget()
         except KeyboardInterrupt as interrupt:
             collection.rollback()
             raise Interrupted(interrupt, f"{len(collection):,} documents are kept in {to}") from interrupt
         figures = collection.info()["figures"]
         advice = [f"{name}: {values['advice']}" for name, values in figures.items() if values.get("advice")]
+        if gone and not prune:
+            advice.append(f"note: {len(gone):,} documents are gone from the sources and still indexed; --prune removes them")
         return Ingestion(changes, len(collection), advice)
 
 

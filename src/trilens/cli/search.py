@@ -61,6 +61,8 @@ def search(
         raise BadInput("standard input contains no query; expected one per line")
     with Collection.open(path, threads=threads, verify=verify) as collection:
         answers = collection.search(queries, options=options)
+        for line in collection.snapshot.mistyped(options.filter) if options.filter else ():
+            sys.stderr.write(f"note: {line}\n")
     console = out()
     for text, hits in zip(queries, answers, strict=True):
         if json:

@@ -2,6 +2,7 @@
 
 import sys
 from collections import Counter
+from typing import Any
 
 from trilens.read.duplicates import REPEATED
 from trilens.read.readers import FILE
@@ -40,6 +41,10 @@ class SkipReport:
     def count(self) -> int:
         """The number of skipped files, folders and records, without those that the rules leave out."""
         return sum(sum(counts.values()) - counts[LEFT_OUT] for counts in self.reasons.values())
+
+    def details(self) -> dict[str, Any]:
+        """The counts for JSON."""
+        return {"skipped_by_reason": self.reasons, "suffixes_without_reader": self.suffixes}
 
     def summarise(self) -> None:
         """Print the numbers of files, folders and records that were skipped, by reason."""

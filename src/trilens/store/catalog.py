@@ -264,6 +264,19 @@ class Catalog:
                     require_wanted()
                     yield np.array(json.loads(row[0]), np.int64)
 
+    def types_of(self, path: str, keys: Sequence[int] | None = None) -> dict[str, int]:
+        """The JSON types of a metadata field, or of the elements of its lists, with their numbers of documents.
+
+        `keys` restricts the count to some documents.
+        """
+        documents = "SELECT key, metadata FROM documents"
+        if keys is not None:
+            documents += " WHERE key IN (SELECT value FROM json_each(?))"
+        statement = f"""SELECT atom.type, count(DISTINCT chosen.key)
+            FROM ({documents}) AS chosen, json_each(metadata, ?) AS atom
+            WHERE json_type(metadata, ?) <> 'object' GROUP BY 1"""
+        return dict(self._run(statement, *([] if keys is None else [json.dumps(keys)]), path, path))
+
     def next_key(self) -> int:
         """The key of the next document that is added."""
         rows = self._run("SELECT seq FROM sqlite_sequence WHERE name = 'documents'")

@@ -20,6 +20,7 @@ from trilens.store.documents import StoredDocuments
 from trilens.store.failures import clear_errors
 from trilens.store.fair_lock import FairLock
 from trilens.store.last_commit import open_verified
+from trilens.store.filter_types import compared_kinds, describe, json_path, unexpected
 from trilens.store.lens_set import LensSet
 from trilens.store.masks import FilterMasks
 from trilens.store.records import read_records
@@ -29,6 +30,7 @@ from trilens.store.shared import SharedPart, SharedParts
 from trilens.text.document import Document
 from trilens.text.passages import passage_text
 
+SAMPLED_DOCUMENTS = 1000
 ROWS_AT_ONCE = 256  # rows whose documents are read together
 TRIES = 10
 
@@ -129,6 +131,21 @@ class Snapshot:
     def mask(self, filter: Mapping[str, Any]) -> Mask:
         """Mask of the live rows whose documents pass a filter."""
         return self._masks.mask(filter)
+
+    def mistyped(self, filter: Mapping[str, Any]) -> list[str]:
+        """One line for each field whose type is not that of the values with which the filter compares it.
+
+        If the filter matches some documents, a sample shows whether there are such fields, so that others cost nothing.
+        """
+        keys = np.concatenate([np.empty(0, np.int64), *(segment.documents.keys for segment in self.segments)])
+        sample = keys[:: max(1, len(keys) // SAMPLED_DOCUMENTS)].tolist() if self.mask(filter).any() else None
+        lines = []
+        for key, kinds in compared_kinds(filter).items():
+            with self._lock:
+                if unexpected(kinds, self._catalog.types_of(json_path(key), sample)):
+                    found = unexpected(kinds, self._catalog.types_of(json_path(key)))
+                    lines.append(describe(key, kinds, found))
+        return lines
 
     def places(self, rows: Int64s) -> Places:
         """The passages at the given rows."""

@@ -1,0 +1,72 @@
+"""`index --watch`: follow the sources until a signal comes, with one line for each change."""
+
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from trilens.cli.interrupts import Interrupted
+from trilens.cli.render import out, print_json
+from trilens.cli.sync import Sync
+from trilens.collection import Collection
+from trilens.errors import BadInput, TrilensError
+from trilens.read.readers import STANDARD_INPUT
+
+
+def require_watchable(sources: Sequence[str]) -> None:
+    """Refuse what cannot be watched before anything is indexed."""
+    if STANDARD_INPUT in sources:
+        raise BadInput("--watch is given with standard input; expected files and folders: leave one of them out")
+    _watchfiles()
+
+
+def keep_watching(sync: Sync, json: bool) -> None:
+    """Bring the collection up to date after each change of the sources. Errors are reported, and the next change is awaited."""
+    target = sync.to.resolve()
+
+    def counts(_: object, path: str) -> bool:
+        return not Path(path).is_relative_to(target)
+
+    sys.stderr.write(f"watching {', '.join(sync.sources)}; Ctrl-C ends it\n")
+    try:
+        changes = _watchfiles().watch(*_folders(sync.sources), watch_filter=counts, rust_timeout=1000, yield_on_timeout=True)
+        next(changes)  # what changed before the watch began is found by the first update
+        _update(sync, json)
+        for changed in changes:
+            if changed:
+                _update(sync, json)
+    except KeyboardInterrupt as interrupt:
+        with Collection.open(sync.to) as collection:
+            raise Interrupted(interrupt, f"{len(collection):,} documents are kept in {sync.to}") from interrupt
+
+
+def _update(sync: Sync, json: bool) -> None:
+    try:
+        result, skipped = sync.run()
+    except Interrupted:
+        raise
+    except TrilensError as error:
+        sys.stderr.write(f"trilens: {error}\n")
+        return
+    changes = result.changes
+    if not (changes.replaced or changes.added or changes.deleted):
+        return
+    if json:
+        print_json({**asdict(changes), "skipped": skipped.count, "documents": result.documents})
+    else:
+        line = f"updated {changes.replaced:,}, added {changes.added:,}, removed {changes.deleted:,} documents"
+        out().print(line)
+
+
+def _watchfiles() -> Any:
+    try:
+        return import_module("watchfiles")
+    except ImportError as error:
+        raise BadInput("--watch needs watchfiles, which is not installed; run `pip install 'trilens[watch]'`") from error
+
+
+def _folders(sources: Sequence[str]) -> list[Path]:
+    """What to watch: folders, because editors replace files instead of writing to them."""
+    return [path if path.is_dir() else path.parent for path in map(Path, sources)]

@@ -1,0 +1,224 @@
+"""`trilens index` again: unchanged files are not read, --prune removes what is gone, --watch follows; kills lose nothing."""
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from trilens.collection import Collection
+from trilens.store.sources import SOURCES
+from trilens.text.document import Document
+
+from .conftest import Trilens
+from .test_interrupts import listen_to_sigint
+
+LONG_AGO_NS = 1_000_000_000 * 10**9
+SECONDS = 240  # of waiting for a process on a busy machine
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Three pages and a file of two records, all written long ago."""
+    folder = tmp_path / "docs"
+    folder.mkdir()
+    for name in ("a", "b", "c"):
+        write(folder / f"{name}.txt", f"page {name}")
+    write(folder / "rows.jsonl", *records("1", "2"))
+    return folder
+
+
+def records(*ids: str) -> list[str]:
+    return [json.dumps({"id": doc_id, "text": f"row {doc_id}"}) for doc_id in ids]
+
+
+def write(path: Path, *lines: str, modified_ns: int = LONG_AGO_NS) -> None:
+    path.write_text("\n".join(lines))
+    os.utime(path, ns=(modified_ns, modified_ns))
+
+
+def ids(target: Path) -> list[str]:
+    with Collection.open(target) as collection:
+        return sorted(document.doc_id for document in collection.documents())
+
+
+@pytest.fixture
+def index(folder: Path, tmp_path: Path, trilens: Trilens) -> Callable[..., dict[str, int]]:
+    def run(*options: str) -> dict[str, int]:
+        outcome = trilens("index", folder, "--to", tmp_path / "c", "--lens", "bm25", "--json", *options)
+        assert outcome.code == 0, outcome.err
+        answer: dict[str, int] = outcome.json
+        return answer
+
+    assert run()["added"] == 5
+    return run
+
+
+def test_a_file_of_the_same_time_and_size_is_not_read(
+    folder: Path, tmp_path: Path, index: Callable[..., dict[str, int]]
+) -> None:
+    write(folder / "a.txt", "PAGE A")
+    assert (index()["replaced"], index()["unchanged"]) == (0, 5)
+    write(folder / "a.txt", "PAGE A", modified_ns=LONG_AGO_NS + 1)
+    assert (index()["replaced"], index()["unchanged"]) == (1, 5)
+
+
+def test_a_file_is_read_again_if_its_documents_or_the_options_have_changed(
+    folder: Path, tmp_path: Path, index: Callable[..., dict[str, int]]
+) -> None:
+    with Collection.open(tmp_path / "c") as collection:
+        collection.delete(["a.txt"])
+    assert index()["added"] == 1
+    assert index("--id-prefix", "x/")["added"] == 5
+
+
+def test_what_was_just_written_is_compared_by_content(folder: Path, index: Callable[..., dict[str, int]]) -> None:
+    (folder / "a.txt").write_text("page 1")
+    modified_ns = (folder / "a.txt").stat().st_mtime_ns
+    assert index()["replaced"] == 1
+    write(folder / "a.txt", "page 2", modified_ns=modified_ns)
+    assert index()["replaced"] == 1
+
+
+def test_prune_removes_files_and_records_that_are_gone(
+    folder: Path, tmp_path: Path, index: Callable[..., dict[str, int]], trilens: Trilens
+) -> None:
+    other = tmp_path / "other.jsonl"
+    write(other, *records("3"))
+    assert trilens("index", other, "--to", tmp_path / "c").code == 0
+    (folder / "a.txt").unlink()
+    write(folder / "rows.jsonl", *records("2"), modified_ns=LONG_AGO_NS + 1)
+    assert index()["deleted"] == 0
+    assert index("--prune")["deleted"] == 2
+    assert ids(tmp_path / "c") == ["2", "3", "b.txt", "c.txt"]
+    assert index("--prune")["deleted"] == 0
+
+
+def test_prune_spares_what_cannot_be_read_or_is_elsewhere(
+    folder: Path, tmp_path: Path, index: Callable[..., dict[str, int]]
+) -> None:
+    write(folder / "a.txt", "")
+    (folder / "b.txt").unlink()
+    (folder / "b.txt").symlink_to("nowhere")
+    write(folder / "rows.jsonl", *records("1"), "{broken")
+    write(folder / "more.jsonl", *records("2"))
+    assert index("--prune")["deleted"] == 0
+    write(folder / "rows.jsonl", *records("1"), modified_ns=LONG_AGO_NS + 1)
+    assert index("--prune")["deleted"] == 0  # the record 2 has moved to another file
+    (folder / "more.jsonl").unlink()
+    assert index("--prune")["deleted"] == 1
+    with Collection.open(tmp_path / "c") as collection:
+        collection.upsert([document_of(collection, "c.txt")])
+    (folder / "c.txt").unlink()
+    assert index("--prune")["deleted"] == 0  # it was changed by someone else since
+
+
+def document_of(collection: Collection, doc_id: str) -> Document:
+    document = collection.get(doc_id)
+    assert document is not None
+    return replace(document, text="written by hand")
+
+
+def test_a_collision_with_another_source_is_reported(tmp_path: Path, trilens: Trilens) -> None:
+    for name in ("a", "b"):
+        write(tmp_path / f"{name}.csv", "id,text", f"1,words of {name}")
+    assert trilens("index", tmp_path / "a.csv", "--to", tmp_path / "c", "--lens", "bm25").err == ""
+    err = trilens("index", tmp_path / "b.csv", "--to", tmp_path / "c").err
+    assert f"1 documents replace those of other sources, such as '1' of {tmp_path / 'a.csv'}; --id-prefix" in err
+
+
+def test_a_damaged_memory_is_made_anew(tmp_path: Path, index: Callable[..., dict[str, int]]) -> None:
+    (tmp_path / "c" / SOURCES).write_bytes(b"not a database" * 100)
+    assert index()["unchanged"] == 5
+    assert index("--prune")["unchanged"] == 5
+
+
+KILLS = {
+    "before the commit": "Collection.ingest = killed",
+    "after the commit": "SourceMemory.gone = killed",
+    "before the removal": "Collection.delete = killed",
+    "after the removal": "SourceMemory.forget = killed",
+}
+
+
+@pytest.mark.parametrize("moment", KILLS)
+def test_a_kill_loses_nothing_and_removes_nothing_wrongly(
+    moment: str, folder: Path, tmp_path: Path, index: Callable[..., dict[str, int]]
+) -> None:
+    (folder / "a.txt").unlink()
+    write(folder / "b.txt", "another page")
+    write(folder / "d.txt", "one more page")
+    write(folder / "rows.jsonl", *records("2", "3"), modified_ns=LONG_AGO_NS + 1)
+    script = f"""
+import os, signal
+from trilens.cli.main import main
+from trilens.collection import Collection
+from trilens.store.sources import SourceMemory
+
+def killed(*_):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+{KILLS[moment]}
+main()
+"""
+    command: list[str | Path] = [sys.executable, "-c", script, "index", folder, "--to", tmp_path / "c", "--prune"]
+    assert subprocess.run(command, check=False, timeout=SECONDS).returncode == -signal.SIGKILL
+    expected = ["2", "3", "b.txt", "c.txt", "d.txt"]
+    if moment == "after the removal":
+        with Collection.open(tmp_path / "c") as collection:
+            collection.add([Document("a.txt", "written by hand")])
+        expected = ["2", "3", "a.txt", "b.txt", "c.txt", "d.txt"]
+    index("--prune")
+    assert ids(tmp_path / "c") == expected
+    with Collection.open(tmp_path / "c") as collection:
+        assert [collection.get(doc_id).text for doc_id in ("b.txt", "3")] == ["another page", "row 3"]  # type: ignore[union-attr]
+        assert collection.check().problems == []
+
+
+def test_watch_reports_each_change_and_ends_with_ctrl_c(folder: Path, tmp_path: Path) -> None:
+    command: list[str | Path] = [
+        sys.executable,
+        "-m",
+        "trilens",
+        "index",
+        folder,
+        "--to",
+        tmp_path / "c",
+        "--lens",
+        "bm25",
+        "--prune",
+        "--watch",
+    ]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    pipe = subprocess.PIPE
+    process = subprocess.Popen(command, stdout=pipe, stderr=pipe, env=environment, preexec_fn=listen_to_sigint)
+    assert process.stdout is not None and process.stderr is not None
+
+    def line() -> str:
+        assert process.stdout is not None
+        assert select.select([process.stdout], [], [], SECONDS)[0]
+        return process.stdout.readline().decode().strip()
+
+    try:
+        assert line().startswith("5 added")
+        assert process.stderr.readline().decode() == f"watching {folder}; Ctrl-C ends it\n"
+        (folder / "d.txt").write_text("one more page")
+        assert line() == "updated 0, added 1, removed 0 documents"
+        for name in ("a.txt", "rows.jsonl"):
+            (folder / name).replace(tmp_path / name)
+        assert line() == "updated 0, added 0, removed 3 documents"
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=SECONDS)
+    finally:
+        process.kill()
+    assert (process.returncode, errors.decode()) == (
+        130,
+        f"trilens: interrupted; 3 documents are kept in {tmp_path / 'c'}, and the same command resumes\n",
+    )
+    assert ids(tmp_path / "c") == ["b.txt", "c.txt", "d.txt"]
