@@ -57,6 +57,12 @@ CHAPTERS = {
     ),
     "store": Chapter("opening a collection", f"{DATA}/debian-en.jsonl.xz", "2 minutes", (("store",),)),
     "readers": Chapter("HTML, Markdown and passages on pathological input", "nothing", "1 minute", (("readers",),)),
+    "install": Chapter(
+        "the size of an installation and the start of commands",
+        "the package index; --before, another checkout",
+        "5 minutes",
+        (("install",),),
+    ),
     "endtoend": Chapter(
         "whole systems: trilens, bm25s, Pyserini, PyLate, txtai",
         f"{DATA}/squad-retrieval; $TRILENS_CHECKPOINT, the weights of the bundled model; Java 21 for Pyserini",

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks.record import COMMITTED, RESULTS, ROOT
-from benchmarks.tables import curves, quality, races, readers, soak, speed, summary
+from benchmarks.tables import curves, install, quality, races, readers, soak, speed, summary
 from benchmarks.tables.markdown import not_measured
 from trilens.store.config import DEFAULT_MODEL
 
@@ -44,6 +44,7 @@ TABLES: dict[str, tuple[str, Callable[[], str]]] = {
     "readers": ("readers", readers.readers),
     "serve": ("serve", speed.serve),
     "soak": ("soak", soak.soak),
+    "install": ("install", install.install),
     "train": ("train", speed.train),
     "trees": ("trees", speed.trees),
 }

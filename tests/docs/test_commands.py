@@ -24,6 +24,7 @@ from .pages import PAGES, ROOT, Command, commands, python
 PLUGINS = ROOT / "docs" / "plugins.md"  # needs an installed package: test_plugins.py runs it
 COMMANDS = [command for page in PAGES if page != PLUGINS for command in commands(page)]
 NEEDS_TORCH_OR_SERVER = ("train", "export", "serve", "demo")
+STARTERS = ("torchrun", "uvx", "pipx", "docker")  # the arguments after the last `trilens` are those of the command
 NETWORK = re.compile(r"^beir/|^https?://|^cross-encoder/")
 
 
@@ -32,7 +33,7 @@ def parsed(command: Command) -> bool:
     words = shlex.split(command.text)
     if words[0] == "trilens":
         return words[1] in NEEDS_TORCH_OR_SERVER or any(NETWORK.match(word) for word in words[2:])
-    return words[0] in ("pip", "torchrun") or words[0].startswith("./scripts/")
+    return words[0] in ("pip", *STARTERS) or words[0].startswith("./scripts/")
 
 
 def run(command: Command) -> bool:
@@ -76,8 +77,8 @@ def test_commands_run(
 @pytest.mark.parametrize("command", [command for command in COMMANDS if parsed(command)], ids=str)
 def test_commands_parse(command: Command) -> None:
     words = shlex.split(command.text)
-    if words[0] == "torchrun":
-        words = ["trilens", *words[words.index("trilens") + 1 :]]
+    if words[0] in STARTERS:
+        words = words[len(words) - words[::-1].index("trilens") - 1 :] if "trilens" in words else ["trilens"]
     checks: dict[str, Callable[[list[str]], None]] = {"trilens": parse_trilens, "pip": parse_pip}
     checks.get(words[0], parse_script)(words)
     for word in words[1:]:
@@ -87,6 +88,8 @@ def test_commands_parse(command: Command) -> None:
 
 def parse_trilens(words: list[str]) -> None:
     """The command exists and accepts these arguments and options."""
+    if words[1:] in ([], ["."], ["--version"]):  # a start without a command, or the build of an image
+        return
     with load_command(words[1]).make_context(words[1], list(words[2:])) as context:
         assert context.params
 

@@ -33,7 +33,7 @@ COMMANDS = {
 
 
 class Command(TyperCommand):
-    """A command that refuses repeated options, of which all but the last would be dropped silently, and reports interrupts."""
+    """A command that refuses repeated options, of which all but the last would be dropped silently."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Check for repeated options, then parse."""
@@ -43,13 +43,6 @@ class Command(TyperCommand):
                 name = option.opts[0]
                 ctx.fail(f"{name} was given {times} times; expected it once: {name} {option.metavar or 'VALUE'}")
         return super().parse_args(ctx, args)
-
-    def invoke(self, ctx: Any) -> Any:
-        """Run the command; an interrupt becomes an error with a message."""
-        try:
-            return super().invoke(ctx)
-        except KeyboardInterrupt as interrupt:
-            raise Interrupted(interrupt) from interrupt
 
 
 class Commands(TyperGroup):
@@ -66,6 +59,13 @@ class Commands(TyperGroup):
         """The command that these arguments use."""
         name, _, rest = super().resolve_command(ctx, args)
         return name, None if name is None else load_command(name), rest
+
+    def invoke(self, ctx: Any) -> Any:
+        """Import and run the command; an interrupt becomes an error with a message."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt as interrupt:
+            raise Interrupted(interrupt) from interrupt
 
 
 def _summary(name: str) -> str:

@@ -19,8 +19,8 @@ from trilens.store.catalog import Catalog, has_moved_on
 from trilens.store.documents import StoredDocuments
 from trilens.store.failures import clear_errors
 from trilens.store.fair_lock import FairLock
-from trilens.store.last_commit import open_verified
 from trilens.store.filter_types import compared_kinds, describe, json_path, unexpected
+from trilens.store.last_commit import open_verified
 from trilens.store.lens_set import LensSet
 from trilens.store.masks import FilterMasks
 from trilens.store.records import read_records
