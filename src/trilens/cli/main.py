@@ -50,6 +50,7 @@ COMMANDS = (
     "train",
     "export",
     "models",
+    "warmup",
     "demo",
 )
 

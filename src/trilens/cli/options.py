@@ -55,7 +55,9 @@ LensConfig = Annotated[
         show_default=False,
     ),
 ]
-PassageWords = Annotated[int | None, typer.Option(help="Words per passage; 0 disables splitting.", show_default="150")]
+PassageWords = Annotated[
+    int | None, typer.Option(help="Maximum of words per passage; 0 disables splitting.", show_default="150")
+]
 OverlapWords = Annotated[int | None, typer.Option(help="Overlap of adjacent passages, in words.", show_default="30")]
 
 _SEARCH_OPTIONS: dict[str, tuple[Any, Any]] = {
