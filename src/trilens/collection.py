@@ -28,12 +28,13 @@ from trilens.store.creation import create_collection
 from trilens.store.failures import clear_errors
 from trilens.store.lens_set import LensSet
 from trilens.store.pace import CommitPace
+from trilens.store.progress import DocumentsDone, no_report
 from trilens.store.repair import RepairReport, repair_collection
 from trilens.store.schema import FILE_NAME
 from trilens.store.segment import DOCUMENTS, ROWS
 from trilens.store.snapshot import Snapshot
 from trilens.store.upgrade import UpgradeReport, upgrade_collection
-from trilens.store.writer import Changes, DocumentsDone, Writer, no_report
+from trilens.store.writer import Changes, Writer
 from trilens.text.document import Document, require_utf8
 
 DOCUMENTS_AT_ONCE = 256
@@ -370,7 +371,7 @@ class Collection:
     def _writing(self, report: DocumentsDone) -> Writer:
         if self._writer is None:
             self._writer = Writer(self.path, self._lenses)
-        self._writer.report = report
+        self._writer.progress.report = report
         return self._writer
 
 

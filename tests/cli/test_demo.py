@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from trilens.cli import demo
+from trilens.collection import Collection
 from trilens.text.document import Document
 
 from .conftest import CORPUS, Trilens
@@ -36,6 +37,29 @@ def test_a_script_is_told_how_to_serve_and_goes_on(tmp_path: Path, trilens: Tril
     quiet = trilens("demo", "delete a directory", "--to", tmp_path / "demo", "--no-serve")
     assert "trilens serve" not in quiet.out
     assert trilens("demo", "delete", "--to", tmp_path / "demo", "--json").json["query"] == "delete"
+
+
+def test_bm25_answers_first_and_an_interrupted_run_goes_on(tmp_path: Path, trilens: Trilens) -> None:
+    source = Path(__file__).parents[2] / "src"
+    arguments = [sys.executable, "-c", DEMO, "demo", "delete a directory", "--to", str(tmp_path / "demo"), "--no-serve"]
+    environment = {**os.environ, "PYTHONPATH": str(source)}
+    with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment) as process:
+        assert process.stdout
+        said = b""
+        while b"The other lenses follow" not in said:
+            said += os.read(process.stdout.fileno(), 4096)
+        process.kill()
+    assert b"bm25" in said and b"rmtree" in said and b"dense" not in said
+    with Collection.open(tmp_path / "demo") as collection:
+        assert collection.lenses == ["bm25", "dense", "multi"]
+        assert len(collection) < len(DOCUMENTS)  # the program above has one document
+    first = trilens("demo", "delete a directory", "--to", tmp_path / "demo", "--no-serve")
+    assert first.code == 0 and "The other lenses follow" in first.out and "dense" in first.out
+    with Collection.open(tmp_path / "demo") as collection:
+        assert len(collection) == len(DOCUMENTS)
+        assert collection.check().problems == []
+    again = trilens("demo", "delete a directory", "--to", tmp_path / "demo", "--no-serve")
+    assert again.out == first.out[first.out.index("follow") :].partition("\n")[2]
 
 
 def test_people_get_the_page(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ def retrain(root: Path, lenses: CodedLenses | None = None) -> list[float]:
     """Encode everything again; returns the reported progress."""
     reported: list[float] = []
     writing = Writer(root, lenses or CodedLenses())
-    writing.report = reported.append
+    writing.progress.report = reported.append
     writing.optimize(retrain=True)
     return reported
 

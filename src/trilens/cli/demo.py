@@ -3,7 +3,9 @@
 import os
 import platform
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated
 from urllib.parse import urlencode
 
@@ -15,6 +17,7 @@ from trilens.cli.options import Json
 from trilens.cli.progress import progress_bar
 from trilens.cli.render import out, print_json, side_by_side
 from trilens.cli.serve import INSTALL
+from trilens.cli.warmup import first_search
 from trilens.collection import Collection
 from trilens.encode.folder import fingerprint_model
 from trilens.encode.models import resolve_model
@@ -23,6 +26,7 @@ from trilens.read.python_docs import standard_library
 from trilens.search.hits import HITS, Hit
 from trilens.store.config import DEFAULT_MODEL
 from trilens.store.schema import FORMAT_VERSION
+from trilens.text.document import Document
 from trilens.text.files import user_cache
 
 QUESTIONS = (
@@ -57,8 +61,9 @@ def demo(
 ) -> None:
     """Index the docstrings of the Python standard library and search them.
 
-    Each public module, class and function with a docstring is a document. The first run encodes them; later runs start at
-    once. At the end the command serves a web page and prints its URL; --no-serve opens a prompt instead.
+    Each public module, class and function with a docstring is a document. The first run answers by BM25 within seconds, then
+    encodes the documents and answers by all lenses. An interrupted run goes on when it is repeated; later runs start at once.
+    At the end the command serves a web page and prints its URL; --no-serve opens a prompt instead.
 
     Examples:
 
@@ -68,8 +73,12 @@ def demo(
     """
     console, path = out(), to or user_cache() / _name()
     interactive = sys.stdin.isatty() and sys.stdout.isatty() and not os.environ.get("CI") and not json
-    with _collection(path) as collection:
-        for query in QUESTIONS if question is None else (question,):
+    queries, documents = QUESTIONS if question is None else (question,), list(standard_library())
+    with Collection.open_or_create(path, lenses=LENSES, passages=PASSAGES) as collection:
+        if len(collection) < len(documents) and not json:
+            _answer_at_once(documents, queries, console)
+        _ingest(collection, documents, "encoding the standard library")
+        for query in queries:
             _answer(collection, query, json, console)
         if interactive and not serve and question is None:
             _prompt(collection, console)
@@ -79,12 +88,20 @@ def demo(
         sys.stdout.write(f"\nSearch it in a browser: trilens serve {path}\n")
 
 
-def _collection(path: Path) -> Collection:
-    collection = Collection.open_or_create(path, lenses=LENSES, passages=PASSAGES)
-    documents = list(standard_library())
-    with progress_bar("indexing the standard library", len(documents), "docs") as advance:
-        collection.ingest(documents, advance)
-    return collection
+def _answer_at_once(documents: Sequence[Document], queries: Sequence[str], console: Console) -> None:
+    """Answer by BM25, which needs no model, from a collection that is not kept."""
+    with TemporaryDirectory() as folder, Collection.create(folder, lenses=["bm25"], passages=PASSAGES) as collection:
+        _ingest(collection, documents, "reading the standard library")
+        for query in queries:
+            _answer(collection, query, False, console)
+    console.print("\nThe other lenses follow when the documents are encoded.", style="dim")
+
+
+def _ingest(collection: Collection, documents: Sequence[Document], what: str) -> None:
+    with progress_bar(what, len(documents), "docs") as work:
+        collection.ingest(documents, work)
+    if work.compiled:
+        first_search(collection)
 
 
 def _answer(collection: Collection, question: str, json: bool, console: Console) -> None:

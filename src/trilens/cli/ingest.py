@@ -10,6 +10,7 @@ from trilens.cli.interrupts import Interrupted
 from trilens.cli.options import collection_options
 from trilens.cli.progress import progress_bar
 from trilens.cli.render import out, print_json
+from trilens.cli.warmup import first_search
 from trilens.collection import Collection
 from trilens.lenses.registry import lens_type
 from trilens.store.config import DEFAULT_LENSES, CollectionConfig
@@ -21,7 +22,7 @@ from trilens.text.document import Document
 
 @dataclass(frozen=True, slots=True)
 class Ingestion:
-    """The result of adding documents: changes, documents of the collection, and advice of its lenses."""
+    """The result of adding documents: changes, documents of the collection, and advice for the user."""
 
     changes: Changes
     documents: int
@@ -29,11 +30,6 @@ class Ingestion:
 
     def show(self, skipped: int, seconds: float, json: bool, details: Mapping[str, Any] | None = None) -> None:
         """Print the result; `skipped` is the number of files and records that were not read, `details` are for JSON."""
-        if self.changes.truncated:
-            sys.stderr.write(
-                f"note: {self.changes.truncated:,} passages were truncated to the length limit of the model; use a smaller "
-                "--passage-words to encode them in full\n"
-            )
         counts = asdict(self.changes)
         if json:
             result = {**counts, "skipped": skipped, "documents": self.documents, "seconds": round(seconds, 3)}
@@ -85,20 +81,20 @@ def ingest(
 
     `memory` is what was read of their sources; `prune` removes the documents that are gone from there.
     """
-    with (
-        Collection.open_or_create(to, threads=threads, **options) as collection,
-        progress_bar("indexing", count, "docs") as advance,
-    ):
+    with Collection.open_or_create(to, threads=threads, **options) as collection:
         try:
-            if memory is not None:
-                memory.keep()
-            changes = collection.ingest(documents, advance)
-            gone = memory.gone() if memory is not None else []
-            if prune:
-                collection.delete(gone)
-                changes += collection.commit()
-            if memory is not None:
-                memory.forget()
+            with progress_bar("indexing", count, "docs") as work:
+                if memory is not None:
+                    memory.keep()
+                changes = collection.ingest(documents, work)
+                gone = memory.gone() if memory is not None else []
+                if prune:
+                    collection.delete(gone)
+                    changes += collection.commit()
+                if memory is not None:
+                    memory.forget()
+            if work.compiled:  # the first use of these lenses on this machine
+                first_search(collection)
         except KeyboardInterrupt as interrupt:
             collection.rollback()
             raise Interrupted(interrupt, f"{len(collection):,} documents are kept in {to}") from interrupt
@@ -106,7 +102,23 @@ def ingest(
         advice = [f"{name}: {values['advice']}" for name, values in figures.items() if values.get("advice")]
         if gone and not prune:
             advice.append(f"note: {len(gone):,} documents are gone from the sources and still indexed; --prune removes them")
+        if changes.truncated:
+            advice.insert(0, _truncation(collection.config, changes.truncated))
         return Ingestion(changes, len(collection), advice)
+
+
+def _truncation(config: CollectionConfig, count: int) -> str:
+    """Which lenses read only the beginning of passages that are longer than the model reads, and what helps."""
+    cut = [name for name in config.lenses if lens_type(name).heads] or config.lenses
+    whole = [name for name in config.lenses if name not in cut]
+    if config.passages.tokens:
+        remedy = "their titles leave too little room for the text: shorten the titles"
+    else:
+        what = "passages are by words alone" if config.passages.words else "documents are whole"
+        remedy = f"in this collection {what}: index into another one with the default passages to encode everything"
+    passages, them = (f"{count:,} passages", "them") if count > 1 else ("1 passage", "it")
+    in_full = f"; {' and '.join(whole)} read all of {them}" if whole else ""
+    return f"note: {' and '.join(cut)} read only the beginning of {passages}{in_full}; {remedy}"
 
 
 def _lenses_of(path: Path) -> Sequence[str]:

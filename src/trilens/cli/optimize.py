@@ -9,7 +9,7 @@ from trilens.cli.options import CollectionPath, Json, Threads
 from trilens.cli.progress import progress_bar
 from trilens.cli.render import out, print_json
 from trilens.collection import Collection
-from trilens.store.writer import no_report
+from trilens.store.progress import no_report
 
 
 def optimize(

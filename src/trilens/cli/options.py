@@ -58,7 +58,7 @@ LensConfig = Annotated[
     ),
 ]
 PassageWords = Annotated[
-    int | None, typer.Option(metavar="N", help="Words per passage; 0 disables splitting.", show_default="150")
+    int | None, typer.Option(metavar="N", help="Maximum of words per passage; 0 disables splitting.", show_default="150")
 ]
 OverlapWords = Annotated[
     int | None, typer.Option(metavar="N", help="Overlap of adjacent passages, in words.", show_default="30")

@@ -12,7 +12,7 @@ from trilens.encode.models import resolve_model
 from trilens.errors import CollectionError
 from trilens.read.readers import read, survey
 from trilens.store.config import WORD_PASSAGES, CollectionConfig
-from trilens.store.writer import DocumentsDone
+from trilens.store.progress import DocumentsDone
 
 AT_ONCE = 10_000
 

@@ -3,12 +3,14 @@
 import os
 import stat
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
+from numba.core.event import Listener, install_listener
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -26,6 +28,33 @@ def inline_kernel(function: Function) -> Function:
 def fast_kernel(function: Function) -> Function:
     """A kernel whose float sums may be reassociated, so that the compiler can vectorise them."""
     return _compiled(function, fastmath={"reassoc", "contract", "nsz"})
+
+
+@contextmanager
+def watch_compilation(changed: Callable[[bool], None]) -> Iterator[None]:
+    """Call `changed` with True when a kernel that is not in the cache starts to compile, and with False when it is done.
+
+    A kernel that another one calls compiles as a part of it.
+    """
+    with install_listener("numba:compile", _Compilations(changed)):
+        yield
+
+
+class _Compilations(Listener):  # type: ignore[misc]
+    """Passes on the outermost of nested events. numba compiles under a lock, so there is one at a time."""
+
+    def __init__(self, changed: Callable[[bool], None]) -> None:
+        self._changed, self._depth = changed, 0
+
+    def on_start(self, event: Any) -> None:
+        self._depth += 1
+        if self._depth == 1:
+            self._changed(True)
+
+    def on_end(self, event: Any) -> None:
+        self._depth -= 1
+        if self._depth == 0:
+            self._changed(False)
 
 
 def _compiled(function: Function, **options: Any) -> Function:

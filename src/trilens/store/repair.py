@@ -19,11 +19,12 @@ from trilens.store.folders import FOLDER
 from trilens.store.last_commit import COMMIT_FILE
 from trilens.store.lens_set import LensSet
 from trilens.store.lock import lock
+from trilens.store.progress import DocumentsDone, no_report
 from trilens.store.salvage import Salvage, is_segment, salvage_catalog, salvage_documents, salvage_folders
 from trilens.store.schema import FILE_NAME, FolderRecord, SegmentRecord
 from trilens.store.segment import DOCUMENTS
 from trilens.store.staging import link_folder, staging, take_place
-from trilens.store.writer import DocumentsDone, Writer, no_report
+from trilens.store.writer import Writer
 
 MakeLenses = Callable[[CollectionConfig], LensSet]
 
@@ -70,7 +71,7 @@ def _repair(root: Path, staged: Path, salvage: Salvage, lenses: LensSet, report:
     create_collection(staged, kept, fill)
     encoded = 0
     writer = Writer(staged, lenses)
-    writer.report = report
+    writer.progress.report = report
     try:
         for folder_id in broken:
             for key, document in salvage_documents(root, folder_id, salvage):

@@ -25,10 +25,11 @@ from trilens.store.folders import FOLDER, Record, record_file, require_whole, wr
 from trilens.store.lens_set import LensSet
 from trilens.store.lock import lock
 from trilens.store.old_catalog import OldCatalog
+from trilens.store.progress import DocumentsDone, no_report
 from trilens.store.schema import FILE_NAME, FORMAT_VERSION, FolderRecord, SegmentRecord
 from trilens.store.segment import DOCUMENTS
 from trilens.store.staging import link_folder, staging, take_place
-from trilens.store.writer import DocumentsDone, Writer, no_report
+from trilens.store.writer import Writer
 
 WITH_TEXTS_IN_CATALOG = 4  # the version whose segments can be taken over
 DOCUMENTS_AT_ONCE = 10_000
@@ -116,7 +117,7 @@ def _encode(old: OldCatalog, staged: Path, make_lenses: MakeLenses, report: Docu
     empty = CommitRecord.empty(config)
     create_collection(staged, replace(empty, facts=empty.facts | {"commit": old.facts["commit"]}))
     writer = Writer(staged, lenses)
-    writer.report = report
+    writer.progress.report = report
     try:
         for _, document in old.documents():
             writer.add(document)

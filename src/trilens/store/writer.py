@@ -4,7 +4,7 @@ All changes up to `commit` are one SQLite transaction. Documents are buffered un
 pass, then written as a segment that becomes visible with the commit. Memory is bounded by the buffer.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
@@ -29,6 +29,7 @@ from trilens.store.lock import lock
 from trilens.store.merge import full_merge, merge_segments, next_merge
 from trilens.store.pace import MOST_PASSAGES
 from trilens.store.passages import PassageSplitter
+from trilens.store.progress import CommitProgress
 from trilens.store.records import Records, read_records
 from trilens.store.schema import SegmentRecord
 from trilens.store.segment import DOCUMENTS, ROWS, PassageRows, Segment, write_segment
@@ -37,12 +38,6 @@ from trilens.text.document import Document
 
 BUFFER_PASSAGES = MOST_PASSAGES
 BUFFER_CHARACTERS = 32 << 20
-
-DocumentsDone = Callable[[float], None]
-
-
-def no_report(documents: float) -> None:
-    """Ignore progress."""
 
 
 @dataclass(slots=True)
@@ -71,7 +66,7 @@ class Writer:
         except BaseException:
             self._lock.release()
             raise
-        self.report: DocumentsDone = no_report
+        self.progress = CommitProgress()
         self.changes = Changes()
         self._tuned = False
         self._closed = False
@@ -131,7 +126,7 @@ class Writer:
             self.changes.added += 1
             return True
         if stored.hash == text_hash(document):
-            self.report(1)
+            self.progress.report(1)
             metadata = document.metadata_json()
             if stored.metadata == metadata:
                 self.changes.unchanged += 1
@@ -180,6 +175,7 @@ class Writer:
         except BaseException:
             self.rollback()
             raise
+        self.progress.committed()
         return self.changes
 
     def optimize(self, retrain: bool = False) -> Changes:
@@ -200,6 +196,7 @@ class Writer:
         except BaseException:
             self.rollback()
             raise
+        self.progress.committed()
         return self.changes
 
     def rollback(self) -> None:
@@ -226,6 +223,7 @@ class Writer:
             sweep(self._root, known)
 
     def _finish(self, vacuum: bool = False) -> None:
+        self.progress.stage("committing")
         if not self._segments:
             self._catalog.remove_folders()  # an empty collection keeps no shared parts: later documents may differ
         self._committing = True
@@ -289,25 +287,30 @@ class Writer:
         if len(self._batch):
             texts = self._batch.texts()
             per_passage = len(self._batch) / len(texts)
+            self.progress.began(len(self._batch))
 
             def fill(folder: Path) -> None:
                 DocumentsPart.write(self._batch.documents, folder / DOCUMENTS)
-                self._build(texts, folder, lambda passages: self.report(passages * per_passage))
+                self._build(texts, folder, lambda passages: self.progress.encoded(passages * per_passage))
 
             segment = write_segment(self._root, self._batch.rows(), fill)
             self._catalog.add_folder(segment)
             self._segments.append(segment)
+            self.progress.stage("reading")
         self._batch = DocumentBatch(self._split)
 
     def _build(self, texts: list[str], folder: Path, progress: Progress) -> None:
         """Run each encoder once over the texts and write the parts of all lenses."""
         truncated = 0
+        self.progress.stage("encoding")
         for names, encoded in self._lenses.encode_docs(self._lenses.names, texts, progress):
             truncated = max(truncated, encoded.truncated)
             for name in names:
+                self.progress.stage(f"indexing by {name}")
                 if name in self._lenses.sharing:
                     self._share(name, encoded)
                 self._lenses[name].build(encoded, folder / self._lenses.folder(name), self._shared.of(name))
+            self.progress.stage("encoding")
         self.changes.truncated += truncated
 
     def _share(self, name: str, encoded: Encoded) -> None:
@@ -343,6 +346,7 @@ class Writer:
 
     def _merge(self, run: slice) -> None:
         """Replace adjacent segments by one without deleted rows."""
+        self.progress.stage("merging segments")
         records = self._segments[run]
         segments = [Segment(self._root, record, self._lenses) for record in records]
         keep = [self._live_mask(segment) for segment in segments]
