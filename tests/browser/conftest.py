@@ -1,6 +1,7 @@
 import os
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,9 @@ pytest.importorskip("playwright.sync_api", reason="the tests of the page need pl
 
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
-from ..http.running import Running, make_collection, running
+from trilens import Collection, Document
+
+from ..http.running import WRITE_KEY, Running, make_collection, running
 
 ARTIFACTS = Path(__file__).parents[2] / "artifacts"
 PATIENCE_MS = 30_000  # only a failure takes so long
@@ -20,8 +23,21 @@ CHROMIUM = shutil.which("chromium")
 
 @pytest.fixture(scope="session")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    path = make_collection(tmp_path_factory.mktemp("browser") / "library.trilens")
-    with running(path) as service:
+    lenses = ("bm25", "dense", "sparse", "lexical", "multi")
+    with running(make_collection(tmp_path_factory.mktemp("browser") / "library.trilens", lenses)) as service:
+        yield service
+
+
+@pytest.fixture(scope="session")
+def writable(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """A service that may be written to with a key, with a long document, whose source is an address."""
+    path = make_collection(tmp_path_factory.mktemp("browser") / "notes.trilens", ("bm25",))
+    lines = [f"Line {number} is about nothing in particular, as most lines are." for number in range(400)]
+    text = "\n".join([*lines[:200], "😀 Zebras graze among the acacias.", *lines[200:]])
+    metadata = {"url": "https://example.org/animals.pdf", "page": 7, "source": "javascript:alert(1)"}
+    with Collection.open(path) as collection:
+        collection.add([Document("animals", text, "All animals", metadata)])
+    with running(path, "--write", "--max-body", 100_000, TRILENS_WRITE_KEYS=WRITE_KEY) as service:
         yield service
 
 
@@ -36,16 +52,29 @@ def browser() -> Iterator[Browser]:
         browser.close()
 
 
-@pytest.fixture
-def context(browser: Browser, served: Running) -> Iterator[BrowserContext]:
-    """A fresh browser that may call nobody but the service, and whose pages must not complain."""
-    context = browser.new_context(base_url=served.address, viewport={"width": 1280, "height": 860})
+@contextmanager
+def calling_nobody_else(browser: Browser, service: Running) -> Iterator[BrowserContext]:
+    """A fresh browser that may call nobody but the service."""
+    context = browser.new_context(base_url=service.address, viewport={"width": 1280, "height": 860})
     context.set_default_timeout(PATIENCE_MS)
     outside: list[str] = []
-    context.on("request", lambda request: None if request.url.startswith(served.address) else outside.append(request.url))
+    context.on("request", lambda request: None if request.url.startswith(service.address) else outside.append(request.url))
     yield context
     context.close()
     assert outside == []
+
+
+@pytest.fixture
+def context(browser: Browser, served: Running) -> Iterator[BrowserContext]:
+    with calling_nobody_else(browser, served) as context:
+        yield context
+
+
+@pytest.fixture
+def notes(browser: Browser, writable: Running) -> Iterator[Page]:
+    """A page of the service that may be written to."""
+    with calling_nobody_else(browser, writable) as context:
+        yield context.new_page()
 
 
 @pytest.fixture

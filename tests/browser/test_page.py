@@ -11,7 +11,7 @@ pytest.importorskip("playwright.sync_api", reason="the tests of the page need pl
 
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
-from ..http.running import WRITE_KEY, Running, make_collection, running
+from ..http.running import TEXTS, WRITE_KEY, Running, make_collection, running
 from .conftest import ARTIFACTS
 
 QUESTION = "remove a folder and everything inside it"
@@ -35,11 +35,11 @@ def titles(page: Page) -> list[str]:
 def test_a_search_shows_documents_with_what_each_lens_gave(page: Page) -> None:
     page.goto("/")
     expect(page.get_by_role("heading", name="Search through several lenses.")).to_be_visible()
-    expect(page.locator(".about li")).to_have_count(4)
+    expect(page.locator(".about li")).to_have_count(5)
     ask(page)
     first = page.locator(".hit").first
     expect(first).to_contain_text("shutil.rmtree")
-    expect(first.locator(".stack .part")).to_have_count(4)
+    expect(first.locator(".stack .part")).to_have_count(5)
     expect(page.get_by_role("status")).to_contain_text(re.compile(r"\d+ documents in [\d.]+ ms"))
     expect(first.locator("mark").first).to_be_visible()
     assert said(page)["q"] == [QUESTION]
@@ -47,7 +47,7 @@ def test_a_search_shows_documents_with_what_each_lens_gave(page: Page) -> None:
 
 def test_lenses_are_switched_and_the_last_stays(page: Page) -> None:
     ask(page, "square root")
-    for lens in ("dense", "sparse", "multi"):
+    for lens in ("dense", "sparse", "lexical", "multi"):
         page.get_by_role("button", name=lens, exact=True).click()
         expect(page.get_by_role("button", name=lens, exact=True)).to_have_attribute("aria-pressed", "false")
     assert said(page)["lens"] == ["bm25"]
@@ -60,7 +60,7 @@ def test_lenses_are_switched_and_the_last_stays(page: Page) -> None:
 def test_side_by_side_has_a_column_for_each_lens(page: Page) -> None:
     ask(page)
     page.get_by_role("radio", name="Side by side").check()
-    expect(page.locator(".column")).to_have_count(4)
+    expect(page.locator(".column")).to_have_count(5)
     expect(page.locator(".column").nth(1)).to_have_attribute("aria-label", "Lens dense")
     assert said(page)["view"] == ["side"]
     page.locator(".column").nth(1).locator(".title").first.click()
@@ -71,7 +71,7 @@ def test_an_explanation_opens_with_parts_that_add_up_and_closes(page: Page) -> N
     ask(page)
     page.locator(".hit .title").first.click()
     panel = page.locator("#panel")
-    expect(panel.locator(".bars li")).to_have_count(4)
+    expect(panel.locator(".bars li")).to_have_count(5)
     total = float(panel.locator(".total b").inner_text())
     parts = [float(text) for text in panel.locator(".bars .value").all_inner_texts()]
     assert sum(parts) == pytest.approx(total, abs=0.0005)
@@ -154,6 +154,47 @@ def test_errors_are_shown_and_can_be_tried_again(context: BrowserContext) -> Non
     expect(page.locator(".hit").first).to_be_visible()
 
 
+def test_more_results_follow_those_that_are_shown(page: Page) -> None:
+    ask(page, "directory")
+    expect(page.locator(".hit")).to_have_count(10)
+    first = titles(page)
+    page.get_by_role("button", name="More results").click()
+    expect(page.locator(".hit")).to_have_count(11)
+    expect(page.locator(".hit .title").nth(10)).to_be_focused()
+    expect(page.get_by_role("button", name="More results")).to_have_count(0)
+    assert titles(page)[:10] == first and len(set(titles(page))) == 11
+    assert page.locator(".rank").all_inner_texts() == [str(rank) for rank in range(1, 12)]
+    assert said(page)["k"] == ["20"]
+    page.go_back()
+    expect(page.locator(".hit")).to_have_count(10)
+    page.goto("/?q=directory&view=side&lens=dense,multi&k=5")
+    expect(page.locator(".hit")).to_have_count(10)
+    page.get_by_role("button", name="More results").click()
+    expect(page.locator(".hit")).to_have_count(22)
+
+
+def test_examples_come_from_the_collection(page: Page) -> None:
+    page.goto("/")
+    examples = page.locator(".examples button")
+    expect(examples).to_have_count(4)
+    query = examples.first.inner_text()
+    assert any(query in f"{title} {text}" for title, text, *_ in TEXTS.values())
+    examples.first.click()
+    expect(page.get_by_label("Search the collection")).to_have_value(query)
+    expect(page.locator(".hit").first).to_contain_text(query.split()[-1])
+
+
+def test_collections_have_figures_and_health(page: Page) -> None:
+    page.goto("/collections")
+    (library,) = page.locator(".collection").all()
+    expect(library).to_contain_text("can be searched")
+    figures = dict(zip(library.locator("dt").all_inner_texts(), library.locator("dd").all_inner_texts(), strict=True))
+    assert (figures["Documents"], figures["Passages"], figures["Commits"]) == ("11", "11", "1")
+    assert re.fullmatch(r"[\d.]+ [kM]B", figures["On disk"])
+    library.get_by_role("link", name="library").click()
+    expect(page.get_by_role("heading", name="Search through several lenses.")).to_be_visible()
+
+
 EVIL = "<img src=x onerror=document.title='owned'><script>document.title='owned'</script>"
 
 
@@ -166,6 +207,11 @@ def test_documents_cannot_run_code(browser: Browser, tmp_path: Any) -> None:
     with running(path, TRILENS_READ_KEYS=WRITE_KEY) as service:
         page = browser.new_page(base_url=service.address)
         page.goto("/?q=evil+words")
+        expect(page.get_by_role("heading", name="API key required")).to_be_visible()
+        page.get_by_role("textbox", name="Key").fill("a-key-that-nobody-knows")
+        page.get_by_role("button", name="Use it").click()
+        expect(page.get_by_role("heading", name="The key was refused")).to_be_visible()
+        expect(page.get_by_role("alert")).to_contain_text("this key is not known")
         page.get_by_role("textbox", name="Key").fill(WRITE_KEY)
         page.get_by_role("button", name="Use it").click()
         expect(page.locator(".hit .title").first).to_have_text(EVIL)
@@ -193,7 +239,9 @@ def test_pictures(browser: Browser, served: Running, scheme: Any, device: str, w
     views = {
         "welcome": ("/", ".about"),
         "fused": ("/?q=remove+a+folder+and+everything+inside+it", ".hit mark"),
-        "side": ("/?q=remove+a+folder+and+everything+inside+it&view=side&lens=bm25,dense,multi", ".hit mark"),
+        "side": ("/?q=remove+a+folder+and+everything+inside+it&view=side", ".hit mark"),
+        "open": ("/?q=remove+a+folder+and+everything+inside+it&open=rmtree", ".whole mark"),
+        "collections": ("/collections", ".collection"),
         "explained": ("/?q=remove+a+folder+and+everything+inside+it&doc=rmtree", ".cloud li"),
         "nothing": ('/?q=directory&filter=[["year","$gt","3000"]]', ".message"),
     }

@@ -15,7 +15,7 @@ export function openAdder(context, text = "") {
     { id: "add-text" },
     el("h2", { id: "adder-title" }, `Add to ${context.collection()}`),
     el("label", { class: "drop" }, "Drop files here, or choose them", files),
-    el("label", {}, "Text", el("textarea", { name: "text", rows: "6", required: true, placeholder: "Type or paste text" }, text)),
+    el("label", {}, "Text", el("textarea", { name: "text", rows: "6", required: true, placeholder: "Type or paste text" })),
     el("div", { class: "pair" }, input("title", "Title", "optional"), input("id", "Id", "chosen by the time")),
     el("label", { class: "check" }, el("input", { type: "checkbox", name: "replace" }), "Replace documents with the same id"),
     el("ul", { id: "added", role: "status", "aria-live": "polite" }),
@@ -32,6 +32,7 @@ export function openAdder(context, text = "") {
   });
   $("adder").replaceChildren(form);
   if (!$("adder").open) $("adder").showModal();
+  form.elements.text.value = text;
   form.elements.text.focus();
 }
 

@@ -51,7 +51,7 @@ $("status").remove();
 $("reference").append(
   el("h1", {}, "API"),
   el("p", {}, "Requests and responses are JSON. If the service requires an API key, send it as ", el("code", {}, "Authorization: Bearer KEY"), ". Error responses have the form ", el("code", {}, '{"error": "…"}'), "."),
-  el("pre", {}, example),
+  el("pre", { tabindex: "0" }, example),
   el("h2", {}, "Routes"),
   ...routes,
   el("h2", {}, "Schemas"),
