@@ -12,9 +12,9 @@ from trilens.cli.progress import progress_bar
 from trilens.cli.render import out, print_json
 from trilens.collection import Collection
 from trilens.lenses.registry import lens_type
+from trilens.store.changes import Changes
 from trilens.store.config import DEFAULT_LENSES, CollectionConfig
 from trilens.store.schema import FILE_NAME
-from trilens.store.writer import Changes
 from trilens.text.document import Document
 
 

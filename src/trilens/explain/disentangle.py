@@ -1,20 +1,10 @@
 """The vocabulary terms that a text activates in a model with a sparse head, each with its weight."""
 
-from dataclasses import dataclass
-
 from trilens.encode.folder import Head
 from trilens.encode.model import HeadsEncoder, TokenReader
 from trilens.encode.reading import Side
 from trilens.errors import BadInput, BadModel
-
-
-@dataclass(frozen=True, slots=True)
-class Word:
-    """A vocabulary term and its weight; `own` if the text contains it, otherwise the model adds it."""
-
-    word: str
-    weight: float
-    own: bool
+from trilens.explain.word import Word
 
 
 def disentangle(encoder: HeadsEncoder, text: str, side: Side = "query", top: int | None = None) -> list[Word]:
