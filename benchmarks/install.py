@@ -3,9 +3,9 @@
     ./scripts/bench install
     ./scripts/bench install --before ../trilens-before
 
-A wheel of this tree, and of another one, is installed by pip with its default dependencies into a fresh environment without pip.
-pip compiles bytecode; other installers do not. Times are CPU seconds of processes, after one that fills the caches; the search is
-that of bm25 in a collection of two documents.
+A wheel of this tree, and of another one, is installed by pip with its default dependencies into a fresh environment without
+pip. pip compiles bytecode; other installers do not. Times are CPU seconds of processes, after one that fills the caches; the
+search is that of bm25 in a collection of two documents.
 """
 
 import argparse

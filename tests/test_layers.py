@@ -37,6 +37,12 @@ def test_importing_trilens_loads_nothing_heavy() -> None:
     assert done.stdout.startswith("[] ")
 
 
+def test_importing_the_client_loads_nothing_heavy_but_numpy() -> None:
+    code = f"import sys, trilens.client; print(sorted({HEAVY!r} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment())
+    assert done.stdout == "['numpy']\n"
+
+
 def test_only_training_and_the_check_of_an_export_need_torch() -> None:
     assert len(SOURCES) > 20
     heavy = {"torch", "transformers", "sentence_transformers"}

@@ -1,16 +1,19 @@
-"""Every search option means the same in Python, on the command line, over HTTP, in explanations and in evaluations."""
+"""Every search option means the same in Python, on the command line, over HTTP, in the client, and in evaluations."""
 
 import json
 from collections.abc import Iterator
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
 pytest.importorskip("fastapi")
+pytest.importorskip("httpx")
 
 from trilens import Collection, SearchOptions
+from trilens.client import Client
 from trilens.errors import TrilensError
 from trilens.evaluate.variants import parse_variant
 
@@ -151,6 +154,11 @@ def test_every_option_is_accepted_everywhere_with_the_same_meaning(
         assert scores(answer.json()["answers"][0]["hits"]) == expected
         body = {"query": QUERY, "doc_ids": [hits[0].doc_id], **case.options}
         over_http = http.call("POST", "/collections/small/explain", json=body).json()["explanations"][0]
+        with Client(http.address) as client:
+            remote = client.collection("small")
+            assert remote.search([QUERY], **case.options) == [hits]
+            assert remote.search([QUERY], options=SearchOptions(**case.options)) == [hits]
+            assert remote.explain(QUERY, hits[0].doc_id, **case.options).to_json() == over_http
 
     explained = collection.explain(QUERY, hits[0].doc_id, **case.options)
     assert explained.score == pytest.approx(hits[0].score, abs=1e-4)
@@ -181,6 +189,12 @@ def test_every_mistake_is_refused_everywhere_in_the_same_words(
     for action, asked in (("search", {"queries": [QUERY]}), ("explain", {"query": QUERY, "doc_ids": ["rmtree"]})):
         answer = served.call("POST", f"/collections/small/{action}", json={**asked, **case.options})
         assert answer.status_code in (400, 422) and answer.json()["error"] == text
+    with Client(served.address) as client:
+        remote = client.collection("small")
+        for ask in (partial(remote.search, [QUERY]), partial(remote.explain, QUERY, "rmtree")):
+            with pytest.raises(TrilensError) as over_client:
+                ask(**case.options)
+            assert (type(over_client.value), str(over_client.value)) == (type(searching.value), text)
     if not {"k", "offset"} & case.options.keys():
         with pytest.raises(TrilensError) as evaluating:
             variant = parse_variant(json.dumps(case.options), collection.lenses)

@@ -7,9 +7,10 @@ from typing import Any, Self
 
 from trilens.encode.model import HeadsEncoder, ModelEncoder
 from trilens.errors import BadInput, CollectionError, CollectionMissing
-from trilens.explain.disentangle import Word, disentangle
+from trilens.explain.disentangle import disentangle
 from trilens.explain.explain import explain
 from trilens.explain.explanation import Explanation
+from trilens.explain.word import Word
 from trilens.search.candidates import Candidates
 from trilens.search.fusion import Fusion
 from trilens.search.fusion_presets import parse_fusion
@@ -21,6 +22,7 @@ from trilens.store.backup.opening import open_existing, open_place
 from trilens.store.backup.restore import list_backups, restore_backup
 from trilens.store.backup.take import BackupReport, take_backup
 from trilens.store.catalog import Catalog
+from trilens.store.changes import Changes
 from trilens.store.check import BytesDone, CheckReport, check_collection, require_intact
 from trilens.store.commit_record import CommitRecord
 from trilens.store.config import CollectionConfig
@@ -34,7 +36,7 @@ from trilens.store.schema import FILE_NAME
 from trilens.store.segment import DOCUMENTS, ROWS
 from trilens.store.snapshot import Snapshot
 from trilens.store.upgrade import UpgradeReport, upgrade_collection
-from trilens.store.writer import Changes, Writer
+from trilens.store.writer import Writer
 from trilens.text.document import Document, require_utf8
 
 DOCUMENTS_AT_ONCE = 256
@@ -328,7 +330,6 @@ class Collection:
         """Size, configuration and statistics."""
         snapshot = self.snapshot
         live = snapshot.live_rows
-        figures = {name: snapshot.figures(name) for name in self.lenses}
         return {
             "path": str(self.path),
             "documents": len(self),
@@ -347,7 +348,7 @@ class Collection:
                 ]
             },
             "tuned": snapshot.tuned,
-            "figures": {name: values for name, values in figures.items() if values},
+            "figures": {name: values for name in self.lenses if (values := snapshot.figures(name))},
             "config": self.config.model_dump(mode="json", by_alias=True),
         }
 

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from pydantic import ValidationError
 
 LONGEST_VALUE = 80
+ERROR_HEADER = "X-Trilens-Error"
+"""The header in which an HTTP response names the class of its error."""
 
 
 class TrilensError(Exception):

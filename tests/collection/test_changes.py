@@ -10,7 +10,7 @@ from trilens.collection import Collection
 from trilens.errors import (
     BadInput,
 )
-from trilens.store.writer import Changes
+from trilens.store.changes import Changes
 from trilens.text.document import Document
 
 from .small import DOCUMENTS, ids, refused, segment_names

@@ -10,8 +10,8 @@ from trilens.encode.models import bundled_models
 from trilens.errors import (
     BadInput,
 )
+from trilens.store.changes import Changes
 from trilens.store.config import DEFAULT_MODEL
-from trilens.store.writer import Changes
 from trilens.text.document import Document
 
 from .small import DOCUMENTS, ids, refused, with_model

@@ -14,9 +14,9 @@ from typing import Any
 from trilens.collection import Collection
 from trilens.errors import CollectionMissing, TrilensError
 from trilens.store import pace
+from trilens.store.changes import Changes
 from trilens.store.folders import FOLDER
 from trilens.store.schema import FILE_NAME, FORMAT_VERSION
-from trilens.store.writer import Changes
 from trilens.text.document import Document
 
 from ..store.test_upgrade import old_collection

@@ -8,8 +8,8 @@ import pytest
 
 from trilens.errors import BadInput
 from trilens.explain import pictures
-from trilens.explain.disentangle import Word
 from trilens.explain.pictures import bar_chart, explanation_picture, word_cloud
+from trilens.explain.word import Word
 
 from .test_page import explanation
 

@@ -6,7 +6,7 @@ import math
 from trilens import Document
 from trilens.http.answers import answer_json, answers_json
 from trilens.http.messages import Answer, Answers
-from trilens.search.hits import Hit, LensScore
+from trilens.search.hits import Hit, LensScore, read_hit
 
 
 def hits() -> list[Hit]:
@@ -26,6 +26,11 @@ def test_as_the_models_write_them() -> None:
     both = answers_json("my papers", 0.125, [answer, answer_json("b", 8, [])])
     assert Answers(collection="my papers", took_ms=0.125, answers=[first, second]).model_dump_json().encode() == both
     assert json.loads(both)["answers"][0]["hits"][0]["text"] == "ße aus de"
+
+
+def test_hits_with_the_texts_of_their_documents_can_be_read() -> None:
+    written = json.loads(answer_json("Größe?", 7, hits(), document_texts=True))["hits"]
+    assert [read_hit(plain) for plain in written] == hits()
 
 
 def test_what_json_cannot_say_is_null() -> None:

@@ -12,9 +12,10 @@ from trilens.cli.options import Json, Threads
 from trilens.cli.render import out, print_json, printable
 from trilens.encode.models import resolve_model
 from trilens.encode.onnx import OnnxEncoder
-from trilens.explain.disentangle import Word, whole_words
 from trilens.explain.disentangle import disentangle as vocabulary_terms
+from trilens.explain.disentangle import whole_words
 from trilens.explain.pictures import bar_chart, word_cloud
+from trilens.explain.word import Word
 from trilens.store.config import DEFAULT_MODEL
 
 BAR = 30

@@ -13,10 +13,10 @@ from trilens.cli.render import out, print_json
 from trilens.cli.warmup import first_search
 from trilens.collection import Collection
 from trilens.lenses.registry import lens_type
+from trilens.store.changes import Changes
 from trilens.store.config import DEFAULT_LENSES, CollectionConfig
 from trilens.store.schema import FILE_NAME
 from trilens.store.sources import SourceMemory
-from trilens.store.writer import Changes
 from trilens.text.document import Document
 
 

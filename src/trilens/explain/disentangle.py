@@ -2,22 +2,14 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from trilens.encode.folder import Head
 from trilens.encode.model import HeadsEncoder, TokenReader
 from trilens.encode.reading import Side
 from trilens.encode.tokens import CONTINUES
 from trilens.errors import BadInput, BadModel
-
-
-@dataclass(frozen=True, slots=True)
-class Word:
-    """A vocabulary term and its weight; `own` if the text contains it, otherwise the model adds it."""
-
-    word: str
-    weight: float
-    own: bool
+from trilens.explain.word import Word
 
 
 def disentangle(encoder: HeadsEncoder, text: str, side: Side = "query", top: int | None = None) -> list[Word]:

@@ -48,6 +48,11 @@ class Explanation:
         plain: dict[str, Any] = _adapter().dump_python(self, mode="json")
         return plain
 
+    @staticmethod
+    def from_json(plain: Mapping[str, Any]) -> "Explanation":
+        """The explanation from what `to_json` returned."""
+        return _adapter().validate_python(plain)
+
     def heat(self) -> list[tuple[int, int, float]]:
         """Stretches of the passage's text with their contribution to the score."""
         return heat(self.parts, len(self.passage.text))

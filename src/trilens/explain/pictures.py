@@ -6,8 +6,8 @@ from textwrap import shorten
 from typing import Any
 
 from trilens.errors import BadInput
-from trilens.explain.disentangle import Word
 from trilens.explain.explanation import Explanation
+from trilens.explain.word import Word
 from trilens.lenses.parts import Matrix, Part
 
 OWN, ADDED, REST = "#1f5fa8", "#d9720b", "#999999"

@@ -7,13 +7,14 @@ from collections.abc import Sequence
 
 from pydantic_core import to_json
 
-from trilens.search.hits import HITS, Hit
+from trilens.search.hits import HITS, HITS_WITH_DOCUMENTS, Hit
 
 
-def answer_json(query: str, commit: int, hits: Sequence[Hit]) -> bytes:
+def answer_json(query: str, commit: int, hits: Sequence[Hit], document_texts: bool = False) -> bytes:
     """The JSON of `messages.Answer`: the hits of one query and the commit that was searched."""
+    adapter = HITS_WITH_DOCUMENTS if document_texts else HITS
     head = to_json({"query": query, "commit": commit}).removesuffix(b"}")
-    return b"".join((head, b',"hits":', HITS.dump_json(list(hits)), b"}"))
+    return b"".join((head, b',"hits":', adapter.dump_json(list(hits)), b"}"))
 
 
 def answers_json(collection: str, took_ms: float, answers: Sequence[bytes]) -> bytes:

@@ -73,16 +73,14 @@ async def get_document(doc_id: str, served: Named) -> Document:
 
 
 @router.put("/collections/{name}/documents", dependencies=writes)
-async def put_documents(
-    request: messages.DocumentsRequest, served: Named, service: Served, http: Request, replace: Replace = True
-) -> messages.Changed:
-    """Add documents in one commit; documents with existing ids are replaced."""
+async def put_documents(request: messages.DocumentsRequest, served: Named, service: Served, http: Request) -> messages.Changed:
+    """Add documents in one commit; documents with existing ids are replaced, or refused with `"replace": false`."""
     if len(request.documents) > service.limits.documents:
         count, most = len(request.documents), service.limits.documents
         raise Refused(413, f"{count:,} documents were sent; expected at most {most:,}: split the request")
     documents = [Document(body.doc_id, body.text, body.title, body.metadata) for body in request.documents]
     recorded = service.recorded(http, served.name, "put", [document.doc_id for document in documents])
-    return _changed(await served.put(documents, recorded, replace))
+    return _changed(await served.put(documents, recorded, request.replace))
 
 
 @router.post("/collections/{name}/files/{file_name:any_text}", dependencies=writes, openapi_extra=FILE_BODY)

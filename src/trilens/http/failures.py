@@ -11,6 +11,7 @@ from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 
 from trilens.errors import (
+    ERROR_HEADER,
     BadInput,
     BadModel,
     BadOptions,
@@ -98,7 +99,8 @@ async def _trilens_error(request: Request, error: Exception) -> Response:
     if isinstance(error, Refused):
         return failure(path, error.status, str(error), error.headers)
     status = next((status for kind, status in STATUSES.items() if isinstance(error, kind)), 500)
-    return failure(path, status, str(error), {"Retry-After": "2"} if status in (409, 503, 504) else None)
+    again = {"Retry-After": "2"} if status in (409, 503, 504) else {}
+    return failure(path, status, str(error), {ERROR_HEADER: type(error).__name__, **again})
 
 
 async def _validation_error(request: Request, error: Exception) -> Response:

@@ -7,8 +7,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from trilens.encode.folder import Head
 from trilens.encode.reading import Side
-from trilens.explain.disentangle import Word
 from trilens.explain.explanation import Explanation
+from trilens.explain.word import Word
 from trilens.search.hits import SerializedHit
 from trilens.search.options import SearchOptions
 from trilens.text.document import Document
@@ -28,6 +28,7 @@ class SearchRequest(SearchOptions):
     """Queries and search options."""
 
     queries: Annotated[list[Text], Field(min_length=1)]
+    document_texts: bool = Field(False, description="Add the whole texts of the documents to the hits.")
 
 
 class ExplainRequest(SearchOptions):
@@ -42,7 +43,7 @@ class DisentangleRequest(RequestBody):
 
     text: Text
     side: Side = "query"
-    top: Count = 30
+    top: Count | None = Field(30, description="Number of terms; null: all.")
     whole_words: bool = Field(False, description="Leave out word pieces; a split word of the text stands for its pieces.")
 
 
@@ -70,9 +71,10 @@ class DocumentBody(DocumentContent):
 
 
 class DocumentsRequest(RequestBody):
-    """Documents to add; those with existing ids are replaced."""
+    """Documents to add."""
 
     documents: Annotated[list[DocumentBody], Field(min_length=1)]
+    replace: bool = Field(True, description="Replace documents with existing ids; false: refuse the request.")
 
 
 class Failure(BaseModel):

@@ -29,7 +29,7 @@ async def search(request: messages.SearchRequest, served: Named, http: Request) 
     note_queries(http, request.queries)
     require_queries(request.queries, served.limits)
     require_allowed(request, served.limits)
-    answers = await served.search(_options(request), request.queries)
+    answers = await served.search(_options(request), request.queries, request.document_texts)
     took_ms = round(1000 * (perf_counter() - started), 3)
     return Response(answers_json(served.name, took_ms, answers), media_type="application/json")
 

@@ -23,8 +23,8 @@ from trilens.http.metrics import Metrics
 from trilens.http.worker import Worker
 from trilens.search.options import SearchOptions
 from trilens.store.catalog import has_moved_on
+from trilens.store.changes import Changes
 from trilens.store.snapshot import Snapshot
-from trilens.store.writer import Changes
 from trilens.text.document import Document
 
 # One core per search thread: encoder threads that split one small batch mostly wait for each other.
@@ -136,10 +136,10 @@ class ServedCollection:
             self._examples = (snapshot.commit, example_queries(snapshot))
         return self._examples
 
-    async def search(self, options: SearchOptions, queries: Sequence[str]) -> list[bytes]:
+    async def search(self, options: SearchOptions, queries: Sequence[str], document_texts: bool = False) -> list[bytes]:
         """The serialised answer to each query."""
         deadline = self.deadline()
-        return await _within(self._worker.search(options, queries, deadline), deadline)
+        return await _within(self._worker.search((options, document_texts), queries, deadline), deadline)
 
     async def call(self, work: Callable[[], Result], deadline: float) -> Result:
         """Run other work on a search thread. Long work is split into several calls with a common deadline."""
@@ -173,11 +173,11 @@ class ServedCollection:
         with self._writing:
             self.collection.close()
 
-    def _search(self, options: SearchOptions, queries: list[str]) -> list[bytes]:
-        collection = self.pinned()
+    def _search(self, asked: tuple[SearchOptions, bool], queries: list[str]) -> list[bytes]:
+        collection, (options, document_texts) = self.pinned(), asked
         answers = collection.search(queries, options=options)
         commit = collection.snapshot.commit
-        return [answer_json(query, commit, hits) for query, hits in zip(queries, answers, strict=True)]
+        return [answer_json(query, commit, hits, document_texts) for query, hits in zip(queries, answers, strict=True)]
 
     def _write(self, change: Callable[[Collection], list[str]], recorded: Recorded) -> Written:
         with self._writing, recorded(self.collection.snapshot.commit) as report:

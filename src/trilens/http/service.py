@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from fastapi import Depends, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
-from trilens.errors import TrilensError
+from trilens.errors import ERROR_HEADER, CollectionMissing, TrilensError
 from trilens.http.audit_log import AuditLog, Recorded, unrecorded
 from trilens.http.callers import caller_of
 from trilens.http.failures import Refused
@@ -83,7 +83,8 @@ class Service:
     def collection(self, name: str) -> ServedCollection:
         """The collection with a name."""
         if name not in self.collections:
-            raise Refused(404, f"there is no collection {name!r}; expected one of {', '.join(self.collections)}")
+            absent = f"there is no collection {name!r}; expected one of {', '.join(self.collections)}"
+            raise Refused(404, absent, {ERROR_HEADER: CollectionMissing.__name__})
         return self.collections[name]
 
     def close(self) -> None:

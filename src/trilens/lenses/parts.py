@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
-from pydantic import InstanceOf, PlainSerializer
+from pydantic import BeforeValidator, InstanceOf, PlainSerializer
 
 from trilens.kernels.array_types import Float64s
 
@@ -23,7 +23,9 @@ rest      what belongs to no word: special tokens, rounding
 lens      the contribution of one lens to a fused score"""
 
 Similarities = Annotated[
-    InstanceOf[np.ndarray], PlainSerializer(lambda array: array.round(4).tolist(), return_type=list[list[float]])
+    InstanceOf[np.ndarray],
+    BeforeValidator(np.asarray),
+    PlainSerializer(lambda array: array.astype(np.float64).round(4).tolist(), return_type=list[list[float]]),
 ]
 
 

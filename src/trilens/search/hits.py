@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, NotRequired
 
 from pydantic import PlainSerializer, TypeAdapter
 from typing_extensions import TypedDict
@@ -80,7 +80,7 @@ class PassageSpan(TypedDict):
 
 
 class HitJson(TypedDict):
-    """A hit as the command line and the HTTP service write it; `text` is the best passage."""
+    """A hit as the command line and the HTTP service write it; `text` is the best passage, `document_text` the whole text."""
 
     doc_id: str
     rank: int
@@ -92,6 +92,7 @@ class HitJson(TypedDict):
     metadata: Mapping[str, Any]
     snippet: Snippet | None
     weak: bool | None
+    document_text: NotRequired[str]
 
 
 def _to_json(hit: Hit) -> HitJson:
@@ -109,6 +110,19 @@ def _to_json(hit: Hit) -> HitJson:
     }
 
 
+def _with_document_text(hit: Hit) -> HitJson:
+    return {**_to_json(hit), "document_text": hit.document.text}
+
+
 SerializedHit = Annotated[Hit, PlainSerializer(_to_json)]
 HITS = TypeAdapter(list[SerializedHit])
 """Serialises hits."""
+HITS_WITH_DOCUMENTS = TypeAdapter(list[Annotated[Hit, PlainSerializer(_with_document_text)]])
+"""Serialises hits with the whole texts of their documents, so that `read_hit` can read them."""
+
+
+def read_hit(plain: Mapping[str, Any]) -> Hit:
+    """A hit from its JSON form with the whole text of the document."""
+    document = Document(plain["doc_id"], plain["document_text"], plain["title"], plain["metadata"])
+    by_lens = {name: LensScore(**score) for name, score in plain["by_lens"].items()}
+    return Hit(document.doc_id, plain["rank"], plain["score"], document, by_lens, **plain["passage"])

@@ -6,7 +6,7 @@ pass, then written as a segment that becomes visible with the commit. Memory is 
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, fields, replace
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from trilens.errors import BadInput, CollectionError
 from trilens.kernels.array_types import Mask
 from trilens.store.batch import DocumentBatch, draw_sample
 from trilens.store.catalog import Catalog
+from trilens.store.changes import Changes
 from trilens.store.commit_record import CommitRecord
 from trilens.store.creation import remove_left_overs
 from trilens.store.documents import DocumentsPart, StoredDocuments, text_hash
@@ -38,20 +39,6 @@ from trilens.text.document import Document
 
 BUFFER_PASSAGES = MOST_PASSAGES
 BUFFER_CHARACTERS = 32 << 20
-
-
-@dataclass(slots=True)
-class Changes:
-    """Document counts of a commit. `truncated` is the number of passages that exceed the maximum length of the model."""
-
-    added: int = 0
-    replaced: int = 0
-    unchanged: int = 0
-    deleted: int = 0
-    truncated: int = 0
-
-    def __add__(self, other: "Changes") -> "Changes":
-        return Changes(*(getattr(self, item.name) + getattr(other, item.name) for item in fields(self)))
 
 
 class Writer:

@@ -47,7 +47,7 @@ export function begin(kind) {
     ready: () => call("/ready", undefined, signal),
     /** One document, or undefined. The id is a parameter, since in a path browsers would resolve "..". */
     document: async (name, docId) => (await call(path(name, `documents?id=${encodeURIComponent(docId)}`), undefined, signal)).documents[0],
-    addText: (name, document, replace) => call(path(name, `documents?replace=${replace}`), { documents: [document] }, signal, "PUT"),
+    addText: (name, document, replace) => call(path(name, "documents"), { documents: [document], replace }, signal, "PUT"),
     addFile: (name, file, replace) => call(path(name, `files/${encodeURIComponent(file.name)}?replace=${replace}`), file, signal),
   };
 }
