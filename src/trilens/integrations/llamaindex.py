@@ -175,8 +175,7 @@ class TrilensVectorStore(BasePydanticVectorStore):
             case VectorStoreQueryMode.HYBRID:
                 return self._by_text(query, query.hybrid_top_k or k, filter, **_hybrid(query.alpha))
             case VectorStoreQueryMode.MMR:
-                candidates = self._nearest(query, max(RESOURCES = ("text_resource", "image_resource", "audio_resource", "video_resource")
-LEAST_CANDIDATES, MOST_CANDIDATES_PER_HIT * k), filter)
+                candidates = self._nearest(query, max(LEAST_CANDIDATES, MOST_CANDIDATES_PER_HIT * k), filter)
                 return self._diverse(query, candidates)
         raise BadInput(f"query mode is {query.mode.value!r}; expected default, text_search, sparse, hybrid or mmr")
 
