@@ -10,7 +10,12 @@ from pathlib import Path
 from typing import IO, NamedTuple, cast
 
 from trilens.errors import BadInput
+from trilens.read.zstd import DAMAGE as ZSTD_DAMAGE
+from trilens.read.zstd import open_zstd
 from trilens.text.files import shown
+
+DAMAGE: tuple[type[Exception], ...] = (EOFError, zlib.error, lzma.LZMAError, *ZSTD_DAMAGE)
+"""What reading damaged compressed files raises."""
 
 
 class Place(NamedTuple):
@@ -31,7 +36,7 @@ def open_bytes(path: Path) -> Iterator[IO[bytes]]:
             yield stream
     except FileNotFoundError as error:
         raise BadInput(f"{shown(path)} does not exist; expected a file: check the path or the link") from error
-    except (EOFError, zlib.error, lzma.LZMAError) as error:
+    except DAMAGE as error:
         raise BadInput(f"{shown(path)} is damaged or cut short: {error}; decompress or copy it again") from error
     except OSError as error:
         raise BadInput(f"{shown(path)} cannot be read: {error.strerror or error}; check the file") from error
@@ -45,6 +50,8 @@ def _open(path: Path) -> IO[bytes]:
             return lzma.open(path)
         case ".bz2":
             return bz2.open(path)
+        case ".zst":
+            return open_zstd(path)
     return path.open("rb")
 
 

@@ -12,6 +12,7 @@ from trilens.errors import BadInput
 from trilens.read.decode import Place, open_bytes
 from trilens.read.duplicates import SeenIds
 from trilens.read.formats import InputFile, Reader
+from trilens.read.isolated.parser_process import ParserProcess
 from trilens.read.reader_table import JSONL, reader_table
 from trilens.read.records import AUTOMATIC, Fields
 from trilens.read.sources import SourceFile, find_files
@@ -99,25 +100,26 @@ def _unique(items: Iterator[Item]) -> Iterator[Item]:
 
 def _items(sources: Sequence[str | Path], fields: Fields) -> Iterator[Item]:
     yield from map(BadInput, reader_table().problems)
-    for source in map(str, sources):
-        if source == STANDARD_INPUT:
-            yield from _documents(JSONL, InputFile(sys.stdin.buffer, "standard input", source, fields))
-        else:
-            yield from _source(Path(source), fields)
+    with ParserProcess() as parser:
+        for source in map(str, sources):
+            if source == STANDARD_INPUT:
+                yield from _documents(JSONL, InputFile(sys.stdin.buffer, "standard input", source, fields))
+            else:
+                yield from _source(Path(source), fields, parser)
 
 
-def _source(source: Path, fields: Fields) -> Iterator[Item]:
+def _source(source: Path, fields: Fields, parser: ParserProcess) -> Iterator[Item]:
     try:
         for file in find_files(source):
-            yield from _file(file, fields)
+            yield from _file(file, fields, parser)
     except BadInput as error:
         yield error
 
 
-def _file(file: SourceFile, fields: Fields) -> Iterator[Item]:
+def _file(file: SourceFile, fields: Fields, parser: ParserProcess) -> Iterator[Item]:
     try:
         with open_bytes(file.path) as stream:
-            yield from _documents(file.reader, InputFile(stream, shown(file.path), file.name, fields))
+            yield from _documents(file.reader, InputFile(stream, shown(file.path), file.name, fields, parser=parser))
     except BadInput as error:
         yield error
 

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-COMPRESSIONS = (".gz", ".xz", ".bz2")
+COMPRESSIONS = (".gz", ".xz", ".bz2", ".zst")
 SPOOLED = "standard-input.jsonl"
 """Name of the temporary file that holds a copy of standard input."""
 
