@@ -1,6 +1,7 @@
 """Python source code: one document per function, method and class, and one for the rest of the module."""
 
 import ast
+import re
 import textwrap
 import warnings
 from collections.abc import Iterator
@@ -73,4 +74,4 @@ def _without(lines: list[str], start: int, end: int, definitions: list[tuple[int
         pieces += lines[start:first]
         start = max(start, node.end_lineno or first + 1)
     pieces += lines[start:end]
-    return textwrap.dedent("\n".join(pieces)).strip("\n")
+    return re.sub(r"\n{3,}", "\n\n", textwrap.dedent("\n".join(pieces))).strip("\n")

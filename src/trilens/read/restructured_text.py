@@ -10,7 +10,7 @@ TABLE_RULE = re.compile(r"[ \t]*(?:=+(?:[ \t]+=+)+|\+[-=+]+\+)[ \t]*$")
 FIELD = re.compile(r":([A-Za-z][\w -]*):[ \t]+(\S.*)$")
 OPTION = re.compile(r"[ \t]+:[\w-]+:(?:[ \t].*)?$")
 DIRECTIVE = re.compile(r"([ \t]*)\.\.[ \t]+(?:\|[^|]+\|[ \t]+)?([\w:.+-]+)::(?:[ \t]+(.*))?$")
-NOTE = re.compile(r"[ \t]*\.\.[ \t]+\[[^\]]+\][ \t]+(.*)$")
+NOTE = re.compile(r"[ \t]*\.\.[ \t]+\[[^\]]+\](?:[ \t]+(.*))?$")
 COMMENT = re.compile(r"([ \t]*)\.\.(?:[ \t].*)?$")
 # Directives whose argument is a name, a path or a setting and not text.
 NAMES_WITHOUT_TEXT = """
@@ -22,17 +22,20 @@ WITHOUT_TEXT = frozenset(NAMES_WITHOUT_TEXT.split())
 HIDDEN = frozenset({"toctree", "index", "raw", "meta", "testsetup", "role", "default-role", "tabularcolumns"})
 """Directives whose content is not text either."""
 
-INLINE = (
-    (re.compile(r"``(.+?)``", re.DOTALL), r"\1"),
-    (re.compile(r"`([^`<]+?)\s*<[^`>]*>`__?"), r"\1"),
-    (re.compile(r"(?<![\w:]):(?:[\w+.-]+:)*[\w+.-]+:`([^`<]+?)\s*<[^`>]*>`"), r"\1"),
-    (re.compile(r"(?<![\w:]):(?:[\w+.-]+:)*[\w+.-]+:`[~!]?([^`]+)`"), r"\1"),
-    (re.compile(r"(?<!\w)`([^`]+)`(?:__?(?!\w))?"), r"\1"),
-    (re.compile(r"(?<![\w*])\*\*(\S(?:[^*]*\S)?)\*\*(?![\w*])"), r"\1"),
-    (re.compile(r"(?<![\w*])\*(\S(?:[^*]*\S)?)\*(?![\w*])"), r"\1"),
-    (re.compile(r"\|(\S(?:[^|\n]*\S)?)\|_{0,2}(?!\w)"), r"\1"),
-    (re.compile(r"(?<=\w)__?(?=[\s.,;:!?)]|$)", re.MULTILINE), ""),
-    (re.compile(r"[ \t]*\[(?:#[\w-]*|\*|\d+)\]_(?!\w)"), ""),
+INLINE = re.compile(
+    r"""
+      ``(.+?)``                                                     # a literal
+    | (?<![\w:]):(?:[\w+.-]+:)+`([^`<]+?)\s*<[^`>]*>`               # a role with a title and a target
+    | (?<![\w:]):(?:[\w+.-]+:)+`[~!]?([^`]+)`                       # a role
+    | `([^`<]+?)\s*<[^`>]*>`__?                                     # a link with its address
+    | (?<!\w)`([^`]+)`(?:__?(?!\w))?                                # a link, or text in the default role
+    | (?<![\w*])\*\*(\S(?:[^*]*\S)?)\*\*(?![\w*])                   # bold
+    | (?<![\w*])\*(\S(?:[^*]*\S)?)\*(?![\w*])                       # italic
+    | \|(\S(?:[^|\n]*\S)?)\|_{0,2}(?!\w)                            # a substitution
+    | (?<!\w)([A-Za-z0-9]+(?:[-._+:][A-Za-z0-9]+)*)__?(?=[\s.,;:!?)]|$)  # a link of one word
+    | [ \t]*\[(?:\#[\w-]*|\*|\d+)\]_(?!\w)                          # a footnote reference
+    """,
+    re.DOTALL | re.VERBOSE,
 )
 
 
@@ -40,11 +43,13 @@ def read_restructured_text(source: str) -> tuple[str, str, dict[str, Any]]:
     """The title, the text, and author and date if the document names them."""
     lines = source.expandtabs(8).split("\n")
     title, fields = _title(lines), _fields(lines)
-    text = "\n".join(_text_lines(lines))
-    for pattern, replacement in INLINE:
-        text = pattern.sub(replacement, text)
+    text = _without_inline_markup("\n".join(_text_lines(lines)))
     text = re.sub(r"\n{3,}", "\n\n", re.sub(r"::[ \t]*$", ":", text, flags=re.MULTILINE)).strip("\n")
     return title, text, described(author=fields.get("author"), date=fields.get("date"))
+
+
+def _without_inline_markup(text: str) -> str:
+    return INLINE.sub(lambda match: next(filter(None, match.groups()), ""), text)
 
 
 def _title(lines: list[str]) -> str:
@@ -52,10 +57,7 @@ def _title(lines: list[str]) -> str:
     for number in range(1, len(lines)):
         above = lines[number - 1].strip()
         if above and ADORNMENT.match(lines[number]) and not ADORNMENT.match(above):
-            title = above
-            for pattern, replacement in INLINE:
-                title = pattern.sub(replacement, title)
-            return one_line(title)
+            return one_line(_without_inline_markup(above))
     return ""
 
 
@@ -96,7 +98,7 @@ def _text_lines(lines: list[str]) -> list[str]:
                 kept.append(directive[1] + directive[3])
         elif (note := NOTE.match(line)) is not None:
             hidden = None
-            kept.append(note[1])
+            kept.append(note[1] or "")
         elif COMMENT.match(line):
             hidden = indent
         else:

@@ -2,7 +2,8 @@
 
 {"format": "pdf", "path": …, "seconds": …, "limits": {…}}   a request: the module of this package, the file, its deadline
 {"value": …}                                                 a document or a record
-{"end": null}, {"bad": REASON}, {"missing": PACKAGE}         the last answer to a request; the process waits for the next one
+{"end": null}, {"bad": REASON}, {"damaged": REASON}, {"missing": PACKAGE}
+                                                             the last answer to a request; the process waits for the next one
 {"failed": REASON}                                           the last answer of a process that should be replaced
 
 The deadline is an alarm without a handler. The kernel ends the process whatever it does, even if the parent is gone.
@@ -80,7 +81,7 @@ def _answers(format: str, file: LocalFile, seconds: float) -> Iterator[str]:
         yield json.dumps({"failed": f"needs more than {file.limits.memory_bytes // MIB:,} MiB of memory to parse"})
     except Exception as error:  # noqa: BLE001  a parser can raise anything about a damaged file
         reason = " ".join(f"{type(error).__name__}: {error}".split())[:LONGEST_REASON]
-        yield json.dumps({"failed": f"is damaged or of another format ({reason})"})
+        yield json.dumps({"damaged": f"is damaged or of another format ({reason})"})
 
 
 def _checked(value: Any, limits: Limits) -> Any:

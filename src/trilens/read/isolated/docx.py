@@ -6,9 +6,9 @@ from typing import Any
 from docx import Document
 from docx.oxml.parser import parse_xml
 
-from trilens.read.described import described, moment, one_line
+from trilens.read.described import described, one_line
 from trilens.read.formats import PageContent
-from trilens.read.isolated.archive import check_archive
+from trilens.read.isolated.archive import check_archive, office_properties
 from trilens.read.isolated.local_file import LocalFile
 
 WORD = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
@@ -24,14 +24,14 @@ def parse(file: LocalFile) -> Iterator[PageContent]:
     """Yield the whole document."""
     check_archive(file)
     document = Document(str(file.path))
-    facts = document.core_properties
+    facts = office_properties(file)
     blocks = list(_blocks(document.element.body))
     for relation in document.part.rels.values():
         if relation.reltype.endswith(NOTES):
             blocks += _blocks(parse_xml(relation.target_part.blob))
     headings = (paragraph.text for paragraph in document.paragraphs if paragraph.style and paragraph.style.name in TITLES)
-    title = one_line(facts.title) or one_line(next(headings, ""))
-    metadata = described(author=one_line(facts.author), date=moment(facts.modified or facts.created))
+    title = facts.title or one_line(next(headings, ""))
+    metadata = described(author=facts.author, date=facts.date)
     yield PageContent(title, "\n\n".join(filter(str.strip, blocks)), metadata)
 
 

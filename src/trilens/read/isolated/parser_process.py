@@ -108,5 +108,5 @@ def _raise_failure(kind: str, value: str | None, where: str) -> None:
             raise BadInput(f"{where} {value}")
         case "missing":
             raise BadInput(f"{where} needs packages that are not installed ({value}): {INSTALL}")
-        case "failed":
+        case "damaged" | "failed":
             raise BadInput(f"{where} {value}; {ADVICE}")

@@ -34,7 +34,7 @@ def parse(file: LocalFile) -> Iterator[PageContent]:
             yield PageContent(title, text, described(page=number, pages=pages, author=author, date=date), part=f"page={number}")
     if empty:
         raise BadInput(
-            f"has no text on its {pages:,} pages, probably because they are scanned images; expected text: "
+            f"has no text on any page ({pages:,} in all), probably because they are scanned images; expected text: "
             "run text recognition first, for example with ocrmypdf"
         )
 

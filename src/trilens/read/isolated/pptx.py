@@ -5,9 +5,9 @@ from typing import Any
 
 from pptx import Presentation
 
-from trilens.read.described import described, moment, one_line, part_title
+from trilens.read.described import described, part_title
 from trilens.read.formats import PageContent
-from trilens.read.isolated.archive import check_archive
+from trilens.read.isolated.archive import check_archive, office_properties
 from trilens.read.isolated.local_file import LocalFile
 
 DRAWING = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
@@ -19,8 +19,7 @@ def parse(file: LocalFile) -> Iterator[PageContent]:
     """Yield the slides."""
     check_archive(file)
     presentation = Presentation(str(file.path))
-    facts = presentation.core_properties
-    author, date = one_line(facts.author), moment(facts.modified or facts.created)
+    facts = office_properties(file)
     slides = len(presentation.slides)
     for number, slide in enumerate(presentation.slides, start=1):
         heading = slide.shapes.title
@@ -30,7 +29,7 @@ def parse(file: LocalFile) -> Iterator[PageContent]:
         yield PageContent(
             part_title(facts.title, heading.text_frame.text if heading is not None else ""),
             "\n".join(lines).strip(),
-            described(slide=number, slides=slides, author=author, date=date),
+            described(slide=number, slides=slides, author=facts.author, date=facts.date),
             part=f"slide={number}",
         )
 

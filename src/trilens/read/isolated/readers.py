@@ -42,6 +42,8 @@ def _records(format: str, file: InputFile) -> Iterator[Record]:
 def _values(format: str, file: InputFile) -> Iterator[Any]:
     with ExitStack() as stack:
         path = stack.enter_context(_on_disk(file))
+        if not path.stat().st_size:
+            raise BadInput(f"{file.where} is empty; expected a file with content: leave it out")
         parser = file.parser or stack.enter_context(ParserProcess())
         yield from parser.parse(format, path, file.where)
 

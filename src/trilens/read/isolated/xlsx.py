@@ -6,9 +6,9 @@ from typing import Any
 
 from openpyxl import load_workbook
 
-from trilens.read.described import described, moment, one_line, part_title
+from trilens.read.described import described, one_line, part_title
 from trilens.read.formats import PageContent
-from trilens.read.isolated.archive import check_archive
+from trilens.read.isolated.archive import check_archive, office_properties
 from trilens.read.isolated.local_file import LocalFile
 
 MIDNIGHT = time()
@@ -17,10 +17,9 @@ MIDNIGHT = time()
 def parse(file: LocalFile) -> Iterator[PageContent]:
     """Yield the sheets."""
     check_archive(file)
+    facts = office_properties(file)
     with file.path.open("rb") as stream:
         workbook = load_workbook(stream, read_only=True, data_only=True)
-        facts = workbook.properties
-        author, date = one_line(facts.creator), moment(facts.modified or facts.created)
         sheets = len(workbook.worksheets)
         for sheet in workbook.worksheets:
             sheet.reset_dimensions()  # files may state a size of a million empty rows
@@ -28,7 +27,7 @@ def parse(file: LocalFile) -> Iterator[PageContent]:
             yield PageContent(
                 part_title(facts.title, sheet.title),
                 "\n".join(filter(None, lines)),
-                described(sheet=sheet.title, sheets=sheets, author=author, date=date),
+                described(sheet=sheet.title, sheets=sheets, author=facts.author, date=facts.date),
                 part=f"sheet={sheet.title}",
             )
 
