@@ -8,6 +8,16 @@ import pytest
 
 from trilens.errors import BadInput
 from trilens.read.decode import Place, TextLines, open_bytes, read_text
+from trilens.read.zstd import zstd as zstd_module
+
+DATA = Path(__file__).parent / "data"
+
+
+def zstd(content: bytes) -> bytes:
+    """Compress with Zstandard; skip the test if it is not installed."""
+    if zstd_module is None:
+        pytest.skip("needs Zstandard")
+    return bytes(zstd_module.compress(content))
 
 
 def test_a_place_prints_with_its_line() -> None:
@@ -16,7 +26,7 @@ def test_a_place_prints_with_its_line() -> None:
 
 
 @pytest.mark.parametrize(
-    ("suffix", "pack"), [("", bytes), (".gz", gzip.compress), (".xz", lzma.compress), (".bz2", bz2.compress)]
+    ("suffix", "pack"), [("", bytes), (".gz", gzip.compress), (".xz", lzma.compress), (".bz2", bz2.compress), (".zst", zstd)]
 )
 def test_compressed_files_open_as_what_they_hold(tmp_path: Path, suffix: str, pack: "type[bytes]") -> None:
     path = tmp_path / f"a.jsonl{suffix}"
@@ -25,7 +35,9 @@ def test_compressed_files_open_as_what_they_hold(tmp_path: Path, suffix: str, pa
         assert stream.read() == b"one\ntwo\n"
 
 
-@pytest.mark.parametrize(("suffix", "pack"), [(".gz", gzip.compress), (".xz", lzma.compress), (".bz2", bz2.compress)])
+@pytest.mark.parametrize(
+    ("suffix", "pack"), [(".gz", gzip.compress), (".xz", lzma.compress), (".bz2", bz2.compress), (".zst", zstd)]
+)
 def test_damaged_compression_names_the_file(tmp_path: Path, suffix: str, pack: "type[bytes]") -> None:
     whole = pack(bytes(range(256)) * 100)
     for damaged in (whole[: len(whole) // 2], b"not compressed at all"):
@@ -33,6 +45,12 @@ def test_damaged_compression_names_the_file(tmp_path: Path, suffix: str, pack: "
         path.write_bytes(damaged)
         with pytest.raises(BadInput, match=r"a\.jsonl\..*(damaged|cannot be read)"), open_bytes(path) as stream:
             stream.read()
+
+
+def test_a_file_of_zstd_is_what_it_was(tmp_path: Path) -> None:
+    if zstd_module is None:
+        pytest.skip("needs Zstandard")
+    assert read_text(DATA / "handbook-copy.rst.zst") == read_text(DATA / "handbook.rst")
 
 
 def test_missing_files_and_folders_cannot_be_opened(tmp_path: Path) -> None:

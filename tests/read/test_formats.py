@@ -3,8 +3,10 @@ import io
 import pytest
 
 from trilens.errors import BadInput
+from trilens.read import formats
 from trilens.read.decode import Place
-from trilens.read.formats import InputFile, PageContent, Reader, page_reader, record_reader
+from trilens.read.formats import InputFile, PageContent, Reader, page_reader, parts_reader, record_reader
+from trilens.read.limits import Limits
 from trilens.read.records import Fields
 from trilens.text.document import Document
 
@@ -36,6 +38,31 @@ def test_errors_of_a_page_name_the_file() -> None:
         list(page_reader([".x"], "x", lambda file: PageContent("\ud800", "t")).read(opened(b"")))
     with pytest.raises(BadInput, match=r"^/path/a.x is binary"):
         opened(b"a\0").text()
+
+
+def test_each_part_with_text_is_a_document_with_an_id_of_its_own() -> None:
+    parts = [PageContent("T", name, {"page": 1}, name) for name in ("", "a", " ", "b", "a", "a")]
+    parts.insert(2, PageContent("only a title", "", {}, "c"))
+    assert list(parts_reader([".x"], "x", lambda file: iter(parts[1:])).read(opened(b""))) == [
+        Document(f"a.x#{name}", name.partition("~")[0], "T", {"page": 1, "path": "/path/a.x"})
+        for name in ("a", "b", "a~2", "a~3")
+    ]
+    with pytest.raises(BadInput, match=r"^/path/a.x: the file holds no text"):
+        list(parts_reader([".x"], "x", lambda file: iter(parts[:1])).read(opened(b"")))
+
+
+def test_a_part_with_an_impossible_id_does_not_end_the_file() -> None:
+    parts = [PageContent("", "t", {}, "x" * 2000), PageContent("", "u")]
+    error, document = parts_reader([".x"], "x", lambda file: iter(parts)).read(opened(b""))
+    assert isinstance(error, BadInput) and str(error).startswith("/path/a.x: doc_id 'a.x#xxx")
+    assert document == Document("a.x", "u", "", {"path": "/path/a.x"})
+
+
+def test_a_text_above_the_limit_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(formats, "LIMITS", Limits(text_bytes=10))
+    assert opened(b"0123456789").text() == "0123456789"
+    with pytest.raises(BadInput, match=r"^/path/a.x has more than 0 MiB of text; split it"):
+        opened(b"0123456789A").text()
 
 
 def test_records_advance_the_line_of_their_file() -> None:

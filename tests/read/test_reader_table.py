@@ -11,7 +11,22 @@ import pytest
 import trilens
 from trilens.errors import BadInput
 from trilens.read.formats import Reader
-from trilens.read.reader_table import CSV, HTML, JSON, JSONL, MARKDOWN, TSV, built_in_formats, reader_for, reader_table
+from trilens.read.reader_table import (
+    CODE,
+    CSV,
+    HTML,
+    JSON,
+    JSONL,
+    MARKDOWN,
+    MBOX,
+    PDF,
+    PYTHON,
+    TEXT,
+    TSV,
+    built_in_formats,
+    reader_for,
+    reader_table,
+)
 from trilens.read.readers import read
 from trilens.read.skipped import Skipped
 from trilens.text.document import Document
@@ -79,7 +94,13 @@ def documents(tmp_path: Path) -> Path:
         ("a.csv", CSV),
         ("a.HTM", HTML),
         ("a.markdown", MARKDOWN),
-        ("a.txt.gz", None),
+        ("a.txt.gz", TEXT),
+        ("a.md.ZST", MARKDOWN),
+        ("a.py.xz", PYTHON),
+        ("a.rs", CODE),
+        ("a.mbox.gz", MBOX),
+        ("a.PDF", PDF),
+        ("a.pdf.gz", None),
         ("a.gz", None),
         ("jsonl", None),
         (".txt", None),
@@ -90,7 +111,9 @@ def test_the_suffix_selects_the_reader(name: str, reader: Reader | None) -> None
 
 
 def test_built_in_formats_are_listed_for_help_texts() -> None:
-    assert built_in_formats() == "JSON Lines, JSON, CSV, TSV, plain text, Markdown, HTML"
+    formats = built_in_formats()
+    assert formats.startswith("JSON Lines, JSON, CSV, TSV, plain text, Markdown, HTML, ")
+    assert "PDF, DOCX, PPTX, XLSX, EPUB" in formats
 
 
 def test_a_package_adds_formats_in_another_process(tmp_path: Path, documents: Path) -> None:
@@ -116,7 +139,7 @@ def test_a_repeated_id_of_a_package_is_reported_with_its_line(packages: Path, do
 
 def test_unknown_suffixes_list_those_of_packages(packages: Path, documents: Path) -> None:
     install(packages, "upper = upper_reader:UPPER")
-    with pytest.raises(BadInput, match=r"b.pairs has no known suffix; expected .jsonl, .*\.htm, \.upper \(records also with"):
+    with pytest.raises(BadInput, match=r"b.pairs has no known suffix; expected .jsonl, .*\.html, .*, \.upper or another"):
         list(read([documents / "b.pairs"]))
 
 

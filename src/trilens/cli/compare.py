@@ -29,8 +29,9 @@ from trilens.evaluate.report import comparison_page
 from trilens.evaluate.runs import read_trec
 from trilens.evaluate.significance import SEED
 from trilens.evaluate.verdict import method, notes, verdict
+from trilens.text.files import COMPRESSIONS
 
-SUFFIXES = (".gz", ".xz", ".bz2", ".trec", ".run", ".txt", ".tsv")
+SUFFIXES = (*COMPRESSIONS, ".trec", ".run", ".txt", ".tsv")
 MOST_GAINS = 6
 
 

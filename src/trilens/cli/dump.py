@@ -18,7 +18,9 @@ def dump(
     file: Annotated[
         Path | None,
         typer.Argument(
-            metavar="FILE", help="File to write, compressed if it ends in .gz, .xz or .bz2.", show_default="standard output"
+            metavar="FILE",
+            help="File to write, compressed if it ends in .gz, .xz, .bz2 or .zst.",
+            show_default="standard output",
         ),
     ] = None,
 ) -> None:

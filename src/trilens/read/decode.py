@@ -14,10 +14,13 @@ from typing import IO, NamedTuple, cast
 
 from trilens.errors import Unreadable
 from trilens.read.encodings import LONGEST_MARK, detect, detect_lines, marked_encoding
+from trilens.read.zstd import DAMAGE as ZSTD_DAMAGE
+from trilens.read.zstd import open_zstd
 from trilens.text.files import shown
 
 EMPTY, DAMAGED, NOT_UTF8, BINARY = "empty", "damaged", "not UTF-8", "not text"  # reasons for which files are skipped
-READ_ERRORS = (OSError, EOFError, zlib.error, lzma.LZMAError)  # of opening and decompressing
+DAMAGE: tuple[type[Exception], ...] = (EOFError, zlib.error, lzma.LZMAError, *ZSTD_DAMAGE)  # of decompressing
+READ_ERRORS = (OSError, *DAMAGE)  # of opening and decompressing
 LINES_AHEAD = 1000  # decide on the encoding of lines
 
 
@@ -40,7 +43,7 @@ def open_bytes(path: Path) -> Iterator[IO[bytes]]:
     except FileNotFoundError as error:
         reason = "dangling link" if path.is_symlink() else "gone"
         raise Unreadable(f"{shown(path)} does not exist; expected a file: check the path or the link", reason) from error
-    except (EOFError, zlib.error, lzma.LZMAError) as error:
+    except DAMAGE as error:
         message = f"{shown(path)} is damaged or cut short: {error}; decompress or copy it again"
         raise Unreadable(message, DAMAGED) from error
     except OSError as error:
@@ -65,6 +68,8 @@ def _open(path: Path) -> IO[bytes]:
             return lzma.open(path)
         case ".bz2":
             return bz2.open(path)
+        case ".zst":
+            return open_zstd(path)
     return path.open("rb")
 
 

@@ -17,6 +17,7 @@ from typing import IO, Any, cast
 from trilens.errors import BadInput
 from trilens.read.decode import Place, open_bytes
 from trilens.read.jsonlines import read_jsonl
+from trilens.read.zstd import open_zstd
 from trilens.text.document import Document
 from trilens.text.files import shown
 
@@ -53,7 +54,7 @@ def dump_file(path: Path) -> Iterator[IO[bytes]]:
     unfinished = path.with_name(f".{path.name}.{os.getpid()}.unfinished")
     try:
         with unfinished.open("wb") as file:
-            with _compressed(file, path.suffix.lower()) as stream:
+            with _compressed(file, path) as stream:
                 yield stream
             file.flush()
             os.fsync(file.fileno())
@@ -98,14 +99,16 @@ def _document(place: Place, value: object) -> Document:
         raise BadInput(f"{place}: {error}") from error
 
 
-def _compressed(file: IO[bytes], suffix: str) -> AbstractContextManager[IO[bytes]]:
-    match suffix:
+def _compressed(file: IO[bytes], path: Path) -> AbstractContextManager[IO[bytes]]:
+    match path.suffix.lower():
         case ".gz":
             return cast(IO[bytes], gzip.GzipFile(filename="", mode="wb", fileobj=file))
         case ".xz":
             return lzma.open(file, "wb")
         case ".bz2":
             return bz2.open(file, "wb")
+        case ".zst":
+            return open_zstd(path, file, "wb")
     return nullcontext(file)
 
 

@@ -1,11 +1,13 @@
-"""File formats: the `Reader` of a format, and helpers that build readers of pages and of records.
+"""File formats: the `Reader` of a format, and helpers that build readers of pages, of parts and of records.
 
-A page format holds one document per file (text, HTML, PDF); a record format holds many, each with an id (JSON Lines, CSV).
-Other packages add formats with an entry point in the group `trilens.readers` that resolves to a `Reader`:
+A page format holds one document per file (text, HTML); a format of parts holds one per part of the file (PDF, source code);
+a record format holds many, each with an id (JSON Lines, CSV). Other packages add formats with an entry point in the group
+`trilens.readers` that resolves to a `Reader`:
 
-    READER = page_reader([".pdf"], "PDF", lambda file: PageContent("", extract_text(file.stream)))
+    READER = page_reader([".srt"], "subtitles", lambda file: PageContent("", without_times(file.text())))
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -14,6 +16,8 @@ from typing import IO, Any
 
 from trilens.errors import BadInput, Unreadable
 from trilens.read.decode import EMPTY, Place, decode_any_text
+from trilens.read.isolated.parser_process import ParserProcess
+from trilens.read.limits import LIMITS, MIB
 from trilens.read.records import AUTOMATIC, ID_FIELDS, Fields, Record, to_document
 from trilens.text.document import Document
 from trilens.text.files import COMPRESSIONS
@@ -25,6 +29,7 @@ class InputFile:
 
     `stream` is decompressed. `where` is the path for messages. `name` is the path within the source and the document id in
     page formats. Readers of record formats set `line` before they yield, so that a duplicate id is reported with its line.
+    `parser` is the child process of this run for formats that need one; without it, each file starts its own.
     """
 
     stream: IO[bytes]
@@ -34,6 +39,7 @@ class InputFile:
     line: int = 0
     by_content: bool = False
     """Whether the id of the last document was made of its content."""
+    parser: ParserProcess | None = None
 
     @property
     def place(self) -> Place:
@@ -42,7 +48,10 @@ class InputFile:
 
     def text(self) -> str:
         """The whole file, decoded in whatever encoding it has, with all line ends as newlines."""
-        return decode_any_text(self.stream.read(), self.where)
+        raw = self.stream.read(LIMITS.text_bytes + 1)
+        if len(raw) > LIMITS.text_bytes:
+            raise BadInput(f"{self.where} has more than {LIMITS.text_bytes // MIB:,} MiB of text; split it, or leave it out")
+        return decode_any_text(raw, self.where)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +66,7 @@ class Reader:
     description: str
     read: Callable[[InputFile], Iterator[Document | BadInput]]
     compressible: bool = False
-    """Whether files with a second suffix .gz, .xz or .bz2 are read too."""
+    """Whether files with a second suffix .gz, .xz, .bz2 or .zst are read too."""
     records: Callable[[InputFile], Iterator[Record | BadInput]] | None = None
 
     def __post_init__(self) -> None:
@@ -68,16 +77,32 @@ class Reader:
 
 @dataclass(frozen=True, slots=True)
 class PageContent:
-    """The title, text and metadata of a page."""
+    """The title, text and metadata of a page, or of the part of a file that `part` names."""
 
     title: str
     text: str
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    part: str = ""
 
 
-def page_reader(suffixes: Sequence[str], description: str, parse: Callable[[InputFile], PageContent]) -> Reader:
+def page_reader(
+    suffixes: Sequence[str], description: str, parse: Callable[[InputFile], PageContent], compressible: bool = False
+) -> Reader:
     """A reader of one document per file. Its id is the file's name; the path is added to the metadata."""
-    return Reader(tuple(suffixes), description, partial(_read_page, parse))
+    return Reader(tuple(suffixes), description, partial(_read_page, parse), compressible)
+
+
+def parts_reader(
+    suffixes: Sequence[str],
+    description: str,
+    parse: Callable[[InputFile], Iterator[PageContent]],
+    compressible: bool = False,
+) -> Reader:
+    """A reader of one document per part. Its id is `NAME#PART`, or the file's name for the part without a name.
+
+    Parts without text are left out. If a name is repeated, `~2`, `~3` … are appended.
+    """
+    return Reader(tuple(suffixes), description, partial(_read_parts, parse), compressible)
 
 
 def record_reader(
@@ -96,11 +121,35 @@ def _is_suffix(suffix: object) -> bool:
 def _read_page(parse: Callable[[InputFile], PageContent], file: InputFile) -> Iterator[Document]:
     page = parse(file)
     if not (page.text.strip() or page.title):
-        raise Unreadable(f"{file.where}: the file holds no text; expected some: leave it out", EMPTY)
+        raise _without_text(file)
     try:
         yield Document(file.name, page.text, page.title, {**page.metadata, "path": file.where})
     except BadInput as error:
         raise BadInput(f"{file.where}: {error}") from error
+
+
+def _read_parts(parse: Callable[[InputFile], Iterator[PageContent]], file: InputFile) -> Iterator[Document | BadInput]:
+    empty, repeated = True, Counter[str]()
+    for content in parse(file):
+        if not content.text.strip():
+            continue
+        empty = False
+        doc_id = f"{file.name}#{content.part}" if content.part else file.name
+        repeated[doc_id] += 1
+        if repeated[doc_id] > 1:
+            doc_id += f"~{repeated[doc_id]}"
+        try:
+            document = Document(doc_id, content.text, content.title, {**content.metadata, "path": file.where})
+        except BadInput as error:
+            yield BadInput(f"{file.where}: {error}")
+        else:
+            yield document
+    if empty:
+        raise _without_text(file)
+
+
+def _without_text(file: InputFile) -> Unreadable:
+    return Unreadable(f"{file.where}: the file holds no text; expected some: leave it out", EMPTY)
 
 
 def _read_records(parse: Callable[[InputFile], Iterator[Record | BadInput]], file: InputFile) -> Iterator[Document | BadInput]:

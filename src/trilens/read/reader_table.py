@@ -8,14 +8,20 @@ from pathlib import PurePath
 
 from trilens.errors import BadInput
 from trilens.read.column_types import read_typed_table
-from trilens.read.formats import PageContent, Reader, page_reader, record_reader
+from trilens.read.formats import PageContent, Reader, page_reader, parts_reader, record_reader
 from trilens.read.html import read_html
+from trilens.read.isolated.readers import isolated_parts, isolated_records
 from trilens.read.jsonlines import read_json, read_jsonl
 from trilens.read.markdown import read_markdown
+from trilens.read.notebook import read_notebook
+from trilens.read.python_code import read_python
+from trilens.read.restructured_text import read_restructured_text
+from trilens.read.source_code import LANGUAGES, read_source_code
 from trilens.read.tables import read_table
 from trilens.text.files import COMPRESSIONS, without_compression
 
 ENTRY_POINTS = "trilens.readers"
+NAMES_LIKE_TEXT = "log adoc asciidoc bib cfg conf diff ini org patch properties tex text toml yaml yml"
 
 
 def _table(suffix: str, description: str, delimiter: str) -> Reader:
@@ -28,10 +34,39 @@ JSONL = record_reader([".jsonl", ".ndjson"], "JSON Lines", lambda file: read_jso
 JSON = record_reader([".json"], "JSON", lambda file: read_json(file.stream, file.where))
 CSV = _table(".csv", "CSV", ",")
 TSV = _table(".tsv", "TSV", "\t")
-TEXT = page_reader([".txt"], "plain text", lambda file: PageContent("", file.text()))
-MARKDOWN = page_reader([".md", ".markdown"], "Markdown", lambda file: PageContent(*read_markdown(file.text())))
-HTML = page_reader([".html", ".htm"], "HTML", lambda file: PageContent(*read_html(file.text())))
-BUILT_IN = (JSONL, JSON, CSV, TSV, TEXT, MARKDOWN, HTML)
+TEXT = page_reader([".txt"], "plain text", lambda file: PageContent("", file.text()), compressible=True)
+MARKDOWN = page_reader(
+    [".md", ".markdown"], "Markdown", lambda file: PageContent(*read_markdown(file.text())), compressible=True
+)
+HTML = page_reader([".html", ".htm", ".xhtml"], "HTML", lambda file: PageContent(*read_html(file.text())), compressible=True)
+RST = page_reader(
+    [".rst"], "reStructuredText", lambda file: PageContent(*read_restructured_text(file.text())), compressible=True
+)
+NOTEBOOK = page_reader(
+    [".ipynb"], "Jupyter notebooks", lambda file: PageContent(*read_notebook(file.text(), file.where)), compressible=True
+)
+LIKE_TEXT = page_reader(
+    [f".{name}" for name in NAMES_LIKE_TEXT.split()],
+    "logs and settings",
+    lambda file: PageContent("", file.text()),
+    compressible=True,
+)
+PYTHON = parts_reader([".py", ".pyi"], "Python", read_python, compressible=True)
+CODE = parts_reader(list(LANGUAGES), "source code", read_source_code, compressible=True)
+PDF = isolated_parts([".pdf"], "PDF", "pdf")
+DOCX = isolated_parts([".docx"], "DOCX", "docx")
+PPTX = isolated_parts([".pptx"], "PPTX", "pptx")
+XLSX = isolated_parts([".xlsx", ".xlsm"], "XLSX", "xlsx")
+EPUB = isolated_parts([".epub"], "EPUB", "epub")
+RTF = isolated_parts([".rtf"], "RTF", "rtf", compressible=True)
+MAIL = isolated_parts([".eml"], "e-mail", "mail", compressible=True)
+MBOX = isolated_parts([".mbox"], "mailboxes", "mbox", compressible=True)
+ARROW = isolated_records([".parquet", ".arrow", ".feather"], "Parquet and Arrow", "arrow")
+
+BUILT_IN = (
+    *(JSONL, JSON, CSV, TSV, TEXT, MARKDOWN, HTML, RST, NOTEBOOK, LIKE_TEXT, PYTHON, CODE),
+    *(PDF, DOCX, PPTX, XLSX, EPUB, RTF, MAIL, MBOX, ARROW),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,10 +111,10 @@ def reader_for(name: str) -> Reader | None:
 
 
 def readable_suffixes() -> str:
-    """All suffixes, for a message."""
-    by_suffix = reader_table().by_suffix
-    compressed = ", ".join(COMPRESSIONS)
-    return f"{', '.join(by_suffix)} (records also with {compressed})"
+    """The first suffix of each format, for a message."""
+    readers = {id(reader): reader for reader in reader_table().by_suffix.values()}
+    first = ", ".join(reader.suffixes[0] for reader in readers.values())
+    return f"{first} or another suffix of these formats (text also with {', '.join(COMPRESSIONS)})"
 
 
 def record_suffixes() -> str:

@@ -15,6 +15,7 @@ from trilens.read.decode import READ_ERRORS, Place, open_bytes
 from trilens.read.duplicates import SeenIds
 from trilens.read.formats import InputFile, Reader
 from trilens.read.ignore import ALL_FILES, Selection
+from trilens.read.isolated.parser_process import ParserProcess
 from trilens.read.reader_table import JSONL, reader_table
 from trilens.read.records import AUTOMATIC, Fields
 from trilens.read.skipped import MALFORMED, OnSkip, Skipped, raise_errors
@@ -160,15 +161,16 @@ def _repeated(item: Item, error: Unreadable) -> Skipped:
 def _read_all(sources: Sequence[str], options: ReadOptions) -> Iterator[Item | Unchanged | Skipped]:
     for problem in reader_table().problems:
         yield Skipped(BadInput(problem))
-    for source in sources:
-        if source == STANDARD_INPUT:
-            file = InputFile(sys.stdin.buffer, "standard input", source, options.fields)
-            yield from _of_file(JSONL, file, Path(source), None, options)
-        else:
-            yield from _of_source(Path(source), options)
+    with ParserProcess() as parser:
+        for source in sources:
+            if source == STANDARD_INPUT:
+                file = InputFile(sys.stdin.buffer, "standard input", source, options.fields)
+                yield from _of_file(JSONL, file, Path(source), None, options)
+            else:
+                yield from _of_source(Path(source), options, parser)
 
 
-def _of_source(source: Path, options: ReadOptions) -> Iterator[Item | Unchanged | Skipped]:
+def _of_source(source: Path, options: ReadOptions, parser: ParserProcess) -> Iterator[Item | Unchanged | Skipped]:
     try:
         for file in find_files(source, options.selection):
             if isinstance(file, Skipped):
@@ -176,15 +178,15 @@ def _of_source(source: Path, options: ReadOptions) -> Iterator[Item | Unchanged 
             elif (ids := options.unchanged(source, file)) is not None:
                 yield Unchanged(file, ids)
             else:
-                yield from _of_path(file, source, options)
+                yield from _of_path(file, source, options, parser)
     except BadInput as error:
         yield Skipped(error)
 
 
-def _of_path(file: SourceFile, source: Path, options: ReadOptions) -> Iterator[Item | Skipped]:
+def _of_path(file: SourceFile, source: Path, options: ReadOptions, parser: ParserProcess) -> Iterator[Item | Skipped]:
     try:
         with open_bytes(file.path) as stream:
-            opened = InputFile(stream, shown(file.path), file.name, options.fields)
+            opened = InputFile(stream, shown(file.path), file.name, options.fields, parser=parser)
             items = _of_file(file.reader, opened, source, file, options)
             yield from _of_documents(items, file) if file.in_folder else items
     except BadInput as error:

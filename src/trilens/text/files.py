@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 from stat import S_IFMT, S_IFREG
 
-COMPRESSIONS = (".gz", ".xz", ".bz2")
+COMPRESSIONS = (".gz", ".xz", ".bz2", ".zst")
 CATALOG = "catalog.sqlite"
 """Name of the file that makes a folder a collection."""
 

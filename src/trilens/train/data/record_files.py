@@ -20,9 +20,7 @@ def read_records(path: Path, fields: Fields = AUTOMATIC) -> Iterator[Record | Ba
         return
     reader = reader_for(path.name)
     if reader is None or reader.records is None:
-        raise BadInput(
-            f"{shown(path)} has no suffix of a record format; expected {record_suffixes()} or {PARQUET}: rename or convert it"
-        )
+        raise BadInput(f"{shown(path)} has no suffix of a record format; expected {record_suffixes()}: rename or convert it")
     with open_bytes(path) as stream:
         yield from reader.records(InputFile(stream, shown(path), path.name, fields))
 

@@ -1,0 +1,26 @@
+"""Limits on what one file may cost to parse: time, memory and size."""
+
+from dataclasses import dataclass
+
+MIB = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Limits per file. The first three apply to formats that a child process parses (`trilens.read.isolated`)."""
+
+    seconds: float = 60
+    """Time to parse a file; each MiB of the file adds a second."""
+    memory_bytes: int = 2048 * MIB
+    """Address space of the child process."""
+    unpacked_bytes: int = 1024 * MIB
+    """Size of a file after decompression, and of all members of a ZIP archive such as DOCX."""
+    text_bytes: int = 256 * MIB
+    """Size of a file that is read as one text, and of the text of a document."""
+
+    def deadline_seconds(self, size_bytes: int) -> float:
+        """The time to parse a file of this size."""
+        return self.seconds + size_bytes / MIB
+
+
+LIMITS = Limits()
