@@ -5,7 +5,8 @@ import pytest
 from trilens.encode.models import resolve_model
 from trilens.encode.onnx import OnnxEncoder
 from trilens.errors import BadInput, BadModel
-from trilens.explain.disentangle import Word, disentangle, whole_words
+from trilens.explain.disentangle import disentangle, whole_words
+from trilens.explain.word import Word
 from trilens.store.config import DEFAULT_MODEL
 
 TEXT = "The capital of France is Paris."

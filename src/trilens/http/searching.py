@@ -6,8 +6,9 @@ from time import perf_counter
 
 from fastapi import APIRouter, Depends, Request, Response
 
-from trilens.explain.disentangle import Word, disentangle, whole_words
+from trilens.explain.disentangle import disentangle, whole_words
 from trilens.explain.explanation import Explanation
+from trilens.explain.word import Word
 from trilens.http import messages
 from trilens.http.access_log import note_queries
 from trilens.http.answers import answers_json

@@ -20,7 +20,7 @@ from trilens.text.files import shown
 
 EMPTY, DAMAGED, NOT_UTF8, BINARY = "empty", "damaged", "not UTF-8", "not text"  # reasons for which files are skipped
 DAMAGE: tuple[type[Exception], ...] = (EOFError, zlib.error, lzma.LZMAError, *ZSTD_DAMAGE)  # of decompressing
-READ_ERRORS = (OSError, *DAMAGE)  # of opening and decompressing
+READ_ERRORS: tuple[type[Exception], ...] = (OSError, *DAMAGE)  # of opening and decompressing
 LINES_AHEAD = 1000  # decide on the encoding of lines
 
 

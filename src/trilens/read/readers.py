@@ -214,7 +214,9 @@ def _records(reader: Reader, file: InputFile) -> Iterator[Document | BadInput]:
     """What a reader yields. Whatever it raises for a file that was not made for it becomes `Unreadable`."""
     try:
         yield from reader.read(file)
-    except (BadInput, *READ_ERRORS):
+    except BadInput:
+        raise
+    except READ_ERRORS:
         raise
     except Exception as error:
         reason = " ".join(str(error).split())[:200]

@@ -13,6 +13,7 @@ from trilens.errors import BadInput
 from trilens.read.isolated.parser_process import ParserProcess
 from trilens.read.limits import LIMITS, MIB, Limits
 from trilens.read.readers import read
+from trilens.read.skipped import Skipped
 
 from .conftest import Documents, Repack
 
@@ -134,10 +135,10 @@ def test_a_missing_package_names_the_extra_and_other_formats_are_read(
 ) -> None:
     (tmp_path / "pypdfium2.py").write_text("raise ModuleNotFoundError(name='pypdfium2')")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    errors: list[BadInput] = []
+    skipped: list[Skipped] = []
     sources = [data / "handbook.pdf", data / "handbook.docx"]
-    assert [document.doc_id for document in read(sources, on_bad=errors.append)] == ["handbook.docx"]
-    assert [str(error) for error in errors] == [
+    assert [document.doc_id for document in read(sources, on_skip=skipped.append)] == ["handbook.docx"]
+    assert [str(skip) for skip in skipped] == [
         f"{data}/handbook.pdf needs packages that are not installed (pypdfium2): run `pip install 'trilens[formats]'`"
     ]
 
