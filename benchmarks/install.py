@@ -3,47 +3,53 @@
     ./scripts/bench install
     ./scripts/bench install --before ../trilens-before
 
-A wheel of this tree, and of another one, is installed with its default dependencies into fresh environments without pip: with
-bytecode, as pip does by default, and without, as uv does. Each time is that of a process, after one run that fills the caches;
-the search is that of bm25 in a collection of two documents.
+A wheel of this tree, and of another one, is installed by pip with its default dependencies into a fresh environment without
+pip. pip compiles bytecode; other installers do not. Times are CPU seconds of processes, after one that fills the caches; the
+search is that of bm25 in a collection of two documents.
 """
 
 import argparse
 import json
 import os
+import resource
 import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
 from benchmarks.record import ROOT, folder_bytes, record, spread, started
 
 PIP = (sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check")
-IMPORT = "from time import perf_counter; start = perf_counter(); import trilens; print(1000 * (perf_counter() - start))"
+IMPORT = "from time import process_time as now; start = now(); import trilens; print(1000 * (now() - start))"
 LISTING = "from importlib.metadata import distributions; print(*sorted(f'{d.name}=={d.version}' for d in distributions()))"
 DOCUMENTS = ({"id": "a", "text": "Recursively delete a directory tree."}, {"id": "b", "text": "Create a directory."})
 
 
-def install(wheel: Path, folder: Path, *options: str) -> tuple[Path, Path]:
+def install(wheel: Path, folder: Path) -> tuple[Path, Path]:
     """The programs and the site-packages of a fresh environment with the wheel."""
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
-    subprocess.run([*PIP, "--python", folder / "bin" / "python", "install", *options, wheel], check=True)
+    subprocess.run([*PIP, "--python", folder / "bin" / "python", "install", wheel], check=True)
     (packages,) = folder.glob("lib/python*/site-packages")
     return folder / "bin", packages
 
 
 def timed(command: Sequence[object], repeats: int, environment: Mapping[str, str]) -> list[float]:
-    """Seconds of processes, after one that is not measured."""
+    """CPU seconds of processes, after one that is not measured."""
     seconds = []
     for _ in range(repeats + 1):
-        start = perf_counter()
+        before = cpu_seconds()
         subprocess.run([str(word) for word in command], check=True, capture_output=True, env=environment)
-        seconds.append(perf_counter() - start)
+        seconds.append(cpu_seconds() - before)
     return seconds[1:]
+
+
+def cpu_seconds() -> float:
+    """CPU time of all processes that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def output(python: Path, code: str) -> str:
@@ -52,10 +58,9 @@ def output(python: Path, code: str) -> str:
 
 
 def measure(wheel: Path, folder: Path, repeats: int) -> dict[str, Any]:
-    """Install a wheel twice, and start the commands of the first installation."""
-    programs, packages = install(wheel, folder / "with")
-    _, bare = install(wheel, folder / "without", "--no-compile")
-    sizes = {path: folder_bytes(path) for path in (packages, bare)}
+    """Install a wheel and start its commands."""
+    programs, packages = install(wheel, folder / "environment")
+    size, bytecode = folder_bytes(packages), sum(map(folder_bytes, packages.rglob("__pycache__")))
     environment = os.environ | {"HOME": str(folder), "XDG_CACHE_HOME": str(folder / "cache")}
     trilens, python, collection = programs / "trilens", programs / "python", folder / "c.trilens"
     source = folder / "documents.jsonl"
@@ -66,8 +71,8 @@ def measure(wheel: Path, folder: Path, repeats: int) -> dict[str, Any]:
     return {
         "data": blake2b(listed.encode(), digest_size=8).hexdigest(),
         "packages": len(listed.split()),
-        "megabytes": round(sizes[packages] / 1e6, 1),
-        "megabytes_without_bytecode": round(sizes[bare] / 1e6, 1),
+        "megabytes": round(size / 1e6, 1),
+        "megabytes_without_bytecode": round((size - bytecode) / 1e6, 1),
         **spread("import_ms", imports[1:], 1),
         **spread("version_seconds", timed([trilens, "--version"], repeats, environment)),
         **spread("help_seconds", timed([trilens, "--help"], repeats, environment)),

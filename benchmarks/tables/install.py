@@ -7,10 +7,10 @@ HEADER = [
     "packages",
     "MB",
     "MB without bytecode",
-    "import, ms",
-    "--version, s",
-    "--help, s",
-    "search, s",
+    "import, CPU ms",
+    "--version, CPU s",
+    "--help, CPU s",
+    "search, CPU s",
 ]
 
 
