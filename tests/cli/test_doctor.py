@@ -29,6 +29,8 @@ def test_a_whole_installation_has_no_problems(tmp_path: Path) -> None:
     assert found["versions"]["numpy"] == version("numpy")
     assert found["self_test"]["lenses"] == ["bm25", "dense"]
     assert found["kernels"]["compiled"] > 0  # those of the self-test, at least
+    assert set(found["caches"]) == {str(tmp_path / "trilens"), *found["kernels"]["folders"]}
+    assert all(found["caches"][folder] > 0 for folder in found["kernels"]["folders"])
     assert found["machine"]["cores"] >= found["machine"]["cores for this process"] >= 1
     assert found["writable"] == {str(tmp_path / "trilens"): True} | found["writable"]
     assert [path.name for path in home.rglob("*")] == []  # no package leaves identifiers or events there

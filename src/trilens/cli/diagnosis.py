@@ -55,13 +55,14 @@ def diagnose() -> Diagnosis:
     found.machine = {"platform": platform.platform(), **_cores(), "instruction sets": _try(found, _instruction_sets) or []}
     found.plug_ins = {f"{entry.group}: {entry.name}": entry.value for group in PLUG_INS for entry in entry_points(group=group)}
     found.problems += _try(found, _plug_in_problems) or []
-    found.caches = {str(user_cache()): _size(user_cache())}
     found.writable = {str(place): _is_writable(place) for place in (user_cache(), _temporary(), Path.cwd())}
     if not found.writable[str(user_cache())]:
         found.problems.append(f"{shown(user_cache())} cannot be written; set XDG_CACHE_HOME to a folder that can")
     found.self_test = _try(found, _self_test) or {}
     found.problems += found.self_test.pop("problems", [])
     found.kernels = _try(found, _kernels) or {}
+    caches = (user_cache(), *map(Path, found.kernels.get("folders", ())))
+    found.caches = {str(folder): _size(folder) for folder in caches}
     return found
 
 

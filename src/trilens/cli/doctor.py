@@ -53,7 +53,7 @@ def _print(found: Diagnosis) -> None:
     }
     table = Table(show_header=False, box=None, pad_edge=False)
     for name, value in rows.items():
-        table.add_row(Text(name, style="dim"), Text(value))
+        table.add_row(Text(name, style="dim"), Text(value, overflow="fold"))
     Console(highlight=False).print(table)
 
 
