@@ -11,9 +11,10 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+from trilens.cli.hits import side_by_side
 from trilens.cli.options import Json
 from trilens.cli.progress import progress_bar
-from trilens.cli.render import out, print_json, side_by_side
+from trilens.cli.render import out, print_json
 from trilens.cli.serve import INSTALL
 from trilens.collection import Collection
 from trilens.encode.folder import fingerprint_model

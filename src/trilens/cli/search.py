@@ -5,8 +5,9 @@ from typing import Annotated
 
 import typer
 
+from trilens.cli.hits import print_hits
 from trilens.cli.options import CollectionPath, Json, Threads, Verify, with_search_options
-from trilens.cli.render import out, print_hits, print_json
+from trilens.cli.render import out, print_json
 from trilens.collection import Collection
 from trilens.errors import BadInput
 from trilens.search.hits import HITS

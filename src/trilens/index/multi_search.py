@@ -203,7 +203,7 @@ class TokenSearcher:
         return max(1.0, len(self._codebook.centroids) / centroid_count(tokens))
 
     @cached_property
-    def _length(self) -> float:
+    def length(self) -> float:
         """The mean length of a token vector."""
         assert self._codebook is not None
         return float(np.linalg.norm(self._codebook.centroids, axis=1).mean())
@@ -244,7 +244,7 @@ class TokenSearcher:
         candidates = best_candidates(gather_near, self._sizes, masks, max(k, params.candidates))
         if sum(len(rows) for rows, _ in candidates) < k:
             return False
-        lengths = np.linalg.norm(tokens.vectors, axis=1) * self._length
+        lengths = np.linalg.norm(tokens.vectors, axis=1) * self.length
         margins = np.minimum(params.margin * lengths * centroids.units, 254).astype(np.uint8)
         scores = [self._rerank(i, rows, query, margins) for i, (rows, _) in enumerate(candidates)]
         lowest = nth_highest(scores, k + SPARE)

@@ -25,7 +25,7 @@ from trilens.kernels import bm25 as kernels
 from trilens.kernels.array_types import Float32s, Float64s, Int32s, Int64s, Mask
 from trilens.kernels.postings import count_allowed
 from trilens.lenses.feedback import Expansion, FeedbackPassages, mix, to_sparse
-from trilens.lenses.lens import Colour, ExplainTarget, Lens, LensConfig, LensType, Searcher
+from trilens.lenses.lens import Colour, ExplainTarget, Lens, LensConfig, LensType, ScoreScale, Searcher
 from trilens.lenses.parts import Match, Part, ScoreParts, with_rest
 from trilens.represent.counts import Counts
 from trilens.represent.vocabulary import Vocabulary
@@ -41,6 +41,7 @@ class Bm25Config(LensConfig):
 
 
 DEFAULT = Bm25Config()
+LEAST_SHARE = 0.5  # of a full match, below which a match is weak: benchmarks/LOG.md
 
 
 def idf(frequencies: NDArray[np.integer] | Float64s, rows: int) -> Float64s:
@@ -177,6 +178,17 @@ class Bm25Searcher(Searcher):
             [Match(known[word][0], start, end, known[word][1]) for word, start, end in analyzer.places(text) if word in known]
             for text in texts
         ]
+
+    def scale(self, queries: Encoded, params: Any = None) -> ScoreScale:
+        """From no shared word to a passage of average length with each word of the query once.
+
+        Words that no passage contains count too: a query of unknown words and a common one matches weakly.
+        """
+        counted = _counts(queries)
+        weights = self._weights(counted, self._term_maps(counted.vocabulary)).astype(np.float64)
+        totals = np.concatenate([[0.0], np.cumsum(weights)])[counted.sparse.indptr]
+        best = np.diff(totals) / (1 + self._lens.config.k1)
+        return ScoreScale(np.zeros(len(best)), best, LEAST_SHARE)
 
     def expand(
         self, queries: Encoded, feedback: Sequence[FeedbackPassages], expansion: Expansion, params: Any = None

@@ -6,6 +6,7 @@ always computed from the full vectors, so a score does not depend on how its row
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from trilens.index.topk import Heaps, TopK
 from trilens.kernels.array_types import Float32s, Float64s, Int64s, Mask
 from trilens.kernels.dense import score_vectors
 from trilens.kernels.topk import offer_rows
-from trilens.lenses.lens import Colour, ExplainTarget, Lens, LensConfig, LensType, Searcher, require_alike
+from trilens.lenses.lens import Colour, ExplainTarget, Lens, LensConfig, LensType, ScoreScale, Searcher, require_alike
 from trilens.lenses.parts import Part, ScoreParts, with_rest
 from trilens.represent import Dense
 from trilens.text.passages import WORD
@@ -31,6 +32,7 @@ OVERSAMPLE = 4  # candidates per requested row: 8-bit codes change the order onl
 # A larger difference between the parts and the score is not rounding: the vector is not the mean of the token states.
 ROUNDING = 1e-3
 MOST_OCCLUDED = 512
+LEAST_SHARE = 0.4  # of the way from a random passage to an equal vector, below which a match is weak: benchmarks/LOG.md
 
 
 class DenseConfig(LensConfig):
@@ -106,6 +108,20 @@ class DenseSearcher(Searcher):
             require_same_dim(vectors, part.dense)
             score_vectors(vectors.vectors, part.dense.vectors, rows, first_row, scores)
         return scores
+
+    def scale(self, queries: Encoded, params: Any = None) -> ScoreScale | None:
+        """From the mean of random passages to a passage with the vector of the query."""
+        background = self.background(queries, len(_dense(queries)), params)
+        if background is None:
+            return None
+        lengths = np.linalg.norm(_dense(queries).vectors.astype(np.float64), axis=1)
+        return ScoreScale(background, lengths * self._length, LEAST_SHARE)
+
+    @cached_property
+    def _length(self) -> float:
+        """The mean length of a vector."""
+        vectors = (self._parts[i].dense.vectors[row] for i, row in map(self._locate, self.sample.tolist()))
+        return float(np.mean([np.linalg.norm(vector) for vector in vectors]))
 
     def explain(self, target: ExplainTarget) -> ScoreParts:
         """One part per word of the passage, in text order, plus the share of special tokens.

@@ -93,6 +93,9 @@ class ExternalSearcher(TermSearcher):
         query = self.weighted(target.encoded, target.params)
         return self._lens.explain_terms(target, query, self.row(target.row), texts=self._words)
 
+    def scale(self, queries: Encoded, params: TermParams | None = None) -> None:
+        """None: what the weights of another model mean is unknown."""
+
     def _words(self, terms: Sequence[int]) -> list[str]:
         """The words that terms stand for."""
         edges = np.cumsum([0, *(len(page) for page in self._pages)])

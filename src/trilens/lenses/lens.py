@@ -11,6 +11,7 @@ lens, oldest first, so positions in that list are stable.
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple
 
@@ -26,6 +27,10 @@ from trilens.index.topk import TopK
 from trilens.kernels.array_types import Float32s, Float64s, Int64s, Mask
 from trilens.lenses.feedback import Expansion, FeedbackPassages
 from trilens.lenses.parts import Match, ScoreParts
+
+SAMPLE_ROWS = 256
+FEWEST_ROWS = 20  # of fewer passages too large a share may match the query
+SEED = 1234
 
 
 class LensConfig(Frozen):
@@ -60,10 +65,21 @@ class ExplainTarget:
 
 
 class ScoreScale(NamedTuple):
-    """For each query of a batch, the score of strength 0 and the score of strength 1, below which a match is weak."""
+    """What scores mean, for each query of a batch.
+
+    zero   the score of a passage that has nothing to do with the query
+    best   the score of a passage that matches in every respect
+    least  the share of the way from zero to best below which a match is weak
+    """
 
     zero: Float64s
-    one: Float64s
+    best: Float64s
+    least: float
+
+    def strength(self, query: int, score: float) -> float | None:
+        """How far a score is on the way to the least that is not weak, which is 1; None for a query without any content."""
+        way = float(self.best[query] - self.zero[query])
+        return (score - float(self.zero[query])) / (self.least * way) if way > 0 else None
 
 
 class Searcher(ABC):
@@ -117,8 +133,25 @@ class Searcher(ABC):
         return [[] for _ in texts]
 
     def scale(self, queries: Encoded, params: Any = None) -> ScoreScale | None:
-        """What scores mean as strengths; None if the lens cannot tell weak matches."""
+        """What scores mean; None if the lens cannot tell weak matches from others."""
         return None
+
+    @cached_property
+    def sample(self) -> Int64s:
+        """Some random live rows, the same ones in every search of a snapshot."""
+        drawn = np.unique(np.random.default_rng(SEED).integers(0, max(1, self._first_rows[-1]), 2 * SAMPLE_ROWS))
+        live = [self._live[i] is None or bool(self._live[i][row]) for i, row in map(self._locate, drawn.tolist())]
+        rows: Int64s = np.random.default_rng(SEED).permutation(drawn[live])[:SAMPLE_ROWS]
+        return np.sort(rows)
+
+    def background(self, queries: Encoded, count: int, params: Any = None) -> Float64s | None:
+        """The mean score of random passages for each of `count` queries; None in a collection with too few of them."""
+        if len(self.sample) < FEWEST_ROWS:
+            return None
+        scores = self.score(queries, np.tile(self.sample, (count, 1)), params).astype(np.float64)
+        known = np.isfinite(scores)
+        sums = np.where(known, scores, 0.0).sum(axis=1)
+        return np.asarray(sums / np.maximum(1, known.sum(axis=1)), np.float64)
 
     def _mask(self, i: int, allowed: Mask | None) -> Mask | None:
         """The rows of part i that count."""

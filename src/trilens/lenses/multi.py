@@ -28,7 +28,7 @@ from trilens.index.topk import TopK
 from trilens.kernels.array_types import Float32s, Float64s, Int64s, Mask
 from trilens.kernels.token_lists import pool_tokens
 from trilens.lenses.alignment import Alignment
-from trilens.lenses.lens import Colour, ExplainTarget, Lens, LensConfig, LensType, Searcher
+from trilens.lenses.lens import Colour, ExplainTarget, Lens, LensConfig, LensType, ScoreScale, Searcher
 from trilens.lenses.parts import Match, ScoreParts, Span, with_rest
 from trilens.represent import Multi
 
@@ -40,6 +40,7 @@ DRIFT = 1.2  # times the error at training: a batch with a larger error gets cen
 MOST_CENTROIDS = 4  # times those that a batch alone would need: beyond that, drift adds no more
 NORMALISED = 1e-3  # largest deviation from 1 in the length of normalised vectors
 SAMPLE_TOKENS = 16_384
+LEAST_SHARE = 0.43  # of the way from a random passage to equal tokens, below which a match is weak: benchmarks/LOG.md
 
 
 class MultiConfig(LensConfig):
@@ -198,6 +199,12 @@ class MultiSearcher(Searcher):
         best = zip(similarities.argmax(axis=1).tolist(), similarities.max(axis=1).tolist(), strict=True)
         found = ((part, spans[token], weight) for part, (token, weight) in enumerate(best))
         return [Match(part, span[0], span[1], weight) for part, span, weight in found if span and weight > 0]
+
+    def scale(self, queries: Encoded, params: Any = None) -> ScoreScale | None:
+        """From the mean of random passages to a passage with the tokens of the query."""
+        best = self.token_mass(queries) * self.tokens.length
+        background = self.background(queries, len(best), params)
+        return None if background is None else ScoreScale(background, best, LEAST_SHARE)
 
     def token_mass(self, queries: Encoded) -> Float64s:
         """The total weight of each query's tokens."""

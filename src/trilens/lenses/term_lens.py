@@ -28,7 +28,7 @@ from trilens.kernels.array_types import Float32s, Float64s, Int32s, Int64s, Mask
 from trilens.kernels.sparse import BAD_ORDER, BAD_TERM, BAD_WEIGHT, find_fault
 from trilens.lenses.bm25 import idf
 from trilens.lenses.feedback import Expansion, FeedbackPassages, mix, to_sparse
-from trilens.lenses.lens import ExplainTarget, Lens, LensConfig, LensParams, Searcher, require_alike
+from trilens.lenses.lens import ExplainTarget, Lens, LensConfig, LensParams, ScoreScale, Searcher, require_alike
 from trilens.lenses.parts import Match, Part, ScoreParts, Span, with_rest
 from trilens.represent import Sparse
 
@@ -87,6 +87,8 @@ class OwnTerms:
 class TermLens(Lens):
     """Indexes weighted terms of each passage."""
 
+    least_share: ClassVar[float] = 0.15
+    """The share of the way from a random passage to one like the query below which a match is weak: benchmarks/LOG.md."""
     field: ClassVar[EncodedField]
     """Which representation of a passage is indexed."""
 
@@ -284,6 +286,20 @@ class TermSearcher(Searcher):
         weighted = self.weighted(query, params)
         weights = dict(zip(weighted.terms.tolist(), weighted.weights.tolist(), strict=True))
         return [self._matches(weights, row, text) for row, text in zip(rows, texts, strict=True)]
+
+    def scale(self, queries: Encoded, params: TermParams | None = None) -> ScoreScale | None:
+        """From the mean of random passages to the highest score of vectors of these lengths: a passage like the query."""
+        vectors = self.weighted(queries, params)
+        background = self.background(queries, len(vectors), params)
+        if background is None:
+            return None
+        squares = np.concatenate([[0.0], np.cumsum(vectors.weights.astype(np.float64) ** 2)])[vectors.indptr]
+        return ScoreScale(background, np.sqrt(np.diff(squares)) * self._length, self._lens.least_share)
+
+    @cached_property
+    def _length(self) -> float:
+        """The mean length of the vector of a row."""
+        return float(np.mean([np.linalg.norm(self.row(row)[1]) for row in self.sample.tolist()]))
 
     def _matches(self, weights: Mapping[int, float], row: int, text: str) -> list[Match]:
         stored = dict(zip(*(column.tolist() for column in self.row(row)), strict=True))

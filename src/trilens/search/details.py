@@ -42,13 +42,10 @@ class Details:
 
     def strengths(self, query: int, by_lens: Mapping[str, LensScore]) -> dict[str, LensScore]:
         """The scores of one document with their strengths."""
-        return {name: replace(seen, strength=self._strength(name, query, seen.score)) for name, seen in by_lens.items()}
-
-    def _strength(self, lens: str, query: int, score: float) -> float | None:
-        if lens not in self._scales:
-            return None
-        zero, one = (float(column[query]) for column in self._scales[lens])
-        return (score - zero) / (one - zero) if one > zero else None
+        return {
+            name: replace(seen, strength=self._scales[name].strength(query, seen.score)) if name in self._scales else seen
+            for name, seen in by_lens.items()
+        }
 
     def _snippets(self, query: int, hits: Sequence[tuple[Hit, int]]) -> list[Snippet]:
         texts = [passage_text(hit.document, hit.start, hit.end) for hit, _ in hits]
