@@ -173,6 +173,15 @@ def test_more_results_follow_those_that_are_shown(page: Page) -> None:
     expect(page.locator(".hit")).to_have_count(22)
 
 
+def test_gibberish_is_not_answered_confidently(page: Page) -> None:
+    ask(page, "qwxz flurbel gronk")
+    expect(page.get_by_role("status")).to_contain_text("only weak matches")
+    expect(page.locator(".hit").first.get_by_text("weak match")).to_be_visible()
+    ask(page)
+    expect(page.locator(".hit").first.get_by_text("weak match")).to_have_count(0)
+    expect(page.get_by_role("status")).not_to_contain_text("weak")
+
+
 def test_examples_come_from_the_collection(page: Page) -> None:
     page.goto("/")
     examples = page.locator(".examples button")

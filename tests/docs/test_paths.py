@@ -56,3 +56,4 @@ def test_the_table_of_packages_is_the_import_contract() -> None:
 def test_readme_is_a_front_door_with_a_small_picture() -> None:
     assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 150
     assert (ROOT / "docs" / "images" / "page.png").stat().st_size < 300_000
+    assert sum(picture.stat().st_size for picture in (ROOT / "docs" / "images").glob("*.png")) < 1_500_000

@@ -34,6 +34,7 @@ class Curl:
     method: str = "GET"
     headers: dict[str, str] = field(default_factory=dict)
     body: object = None
+    content: str | None = None
 
     @staticmethod
     def parse(text: str) -> "Curl":
@@ -48,6 +49,8 @@ class Curl:
                 request.headers[name] = value
             elif word == "--json":
                 request.body, request.method = json.loads(words.pop(0)), "POST"
+            elif word == "--data-binary":
+                request.content, request.method = words.pop(0), "POST"
             else:
                 assert word.startswith("http://127.0.0.1:8000/"), text
                 request.url = word
@@ -72,7 +75,9 @@ def test_every_request_succeeds(client: TestClient) -> None:
     assert len(REQUESTS) >= 5
     for command in REQUESTS:
         request = Curl.parse(command.text)
-        answer = client.request(request.method, request.url, headers=request.headers, json=request.body)
+        answer = client.request(
+            request.method, request.url, headers=request.headers, json=request.body, content=request.content
+        )
         assert answer.status_code == 200, f"{command}\n{answer.text}"
 
 

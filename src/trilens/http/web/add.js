@@ -90,9 +90,9 @@ async function add(name, context, send, ...more) {
     context.added();
     return true;
   } catch (error) {
-    report(name, error.message, true, item);
+    const line = report(name, error.message, true, item);
     if (error.status !== 401 && !(error.status === 403 && key.get())) return false;
-    return new Promise((resolve) => askKey(error.message, () => (item.remove(), resolve(add(name, context, send, ...more))), () => resolve(false)));
+    return new Promise((resolve) => askKey(error.message, () => (line.remove(), resolve(add(name, context, send, ...more))), () => resolve(false)));
   }
 }
 
