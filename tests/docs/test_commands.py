@@ -24,7 +24,7 @@ from .pages import PAGES, ROOT, Command, commands, python
 
 PLUGINS = ROOT / "docs" / "plugins.md"  # needs an installed package: test_plugins.py runs it
 COMMANDS = [command for page in PAGES if page != PLUGINS for command in commands(page)]
-NEEDS_TORCH_OR_SERVER = ("train", "export", "serve", "demo")
+NEEDS_TORCH_OR_SERVER = ("train", "export", "serve", "mcp", "demo")
 NETWORK = re.compile(r"^beir/|^https?://|^cross-encoder/")
 
 

@@ -31,6 +31,7 @@ COMMANDS = (
     "search",
     "explain",
     "serve",
+    "mcp",
     "get",
     "delete",
     "info",
