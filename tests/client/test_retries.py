@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from threading import Thread
 
@@ -11,11 +12,9 @@ import pytest
 from trilens import Document
 from trilens.client import Client
 from trilens.errors import ServiceFailed
+from trilens.store.changes import Changes
 
-ANSWERS = {
-    "POST": {"answers": [{"hits": []}]},
-    "PUT": dict.fromkeys(("added", "replaced", "unchanged", "deleted", "truncated"), 0),
-}
+ANSWERS = {"POST": {"answers": [{"hits": []}]}, "PUT": asdict(Changes())}
 
 
 @contextmanager
@@ -87,6 +86,6 @@ def test_retries_end() -> None:
 
 
 def test_a_service_that_is_not_trilens_is_named() -> None:
-    with refusing(0) as (address, _), Client(address) as client:
-        with pytest.raises(ServiceFailed, match=f"{address}/api/v1/collections/c/explain did not answer as trilens does"):
-            client.collection("c").explain("x", "a")
+    elsewhere = "/api/v1/collections/c/explain did not answer as trilens does"
+    with refusing(0) as (address, _), Client(address) as client, pytest.raises(ServiceFailed, match=elsewhere):
+        client.collection("c").explain("x", "a")

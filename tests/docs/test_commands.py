@@ -23,7 +23,7 @@ from .pages import PAGES, ROOT, Command, commands, python
 
 PLUGINS = ROOT / "docs" / "plugins.md"  # needs an installed package: test_plugins.py runs it
 COMMANDS = [command for page in PAGES if page != PLUGINS for command in commands(page)]
-NEEDS_TORCH_OR_SERVER = ("train", "export", "serve", "demo")
+NEEDS_TORCH_OR_SERVER = ("train", "export", "serve", "mcp", "demo")
 STARTERS = ("torchrun", "uvx", "pipx", "docker")  # the arguments after the last `trilens` are those of the command
 NETWORK = re.compile(r"^beir/|^https?://|^cross-encoder/")
 

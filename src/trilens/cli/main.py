@@ -28,7 +28,7 @@ COMMANDS = {
     "Collections": ("info", "check", "optimize", "upgrade", "backup", "restore"),
     "Models": ("models", "disentangle", "train", "mine", "export"),
     "Evaluation": ("eval", "compare", "tune", "analyse"),
-    "Service": ("serve", "doctor", "warmup"),
+    "Service": ("serve", "mcp", "doctor", "warmup"),
 }
 
 
