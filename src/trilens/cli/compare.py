@@ -50,7 +50,9 @@ def compare(
     ] = None,
     dataset: Annotated[
         str | None,
-        typer.Option("--dataset", metavar="DATA", help="Judged queries: a dataset folder, or beir/NAME.", show_default=False),
+        typer.Option(
+            "--dataset", metavar="DATA", help="Judged queries: a dataset folder, beir/NAME or irds/ID.", show_default=False
+        ),
     ] = None,
     split: Annotated[str, typer.Option(help="Split of the dataset.")] = "test",
     measure: Annotated[
