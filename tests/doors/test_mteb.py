@@ -76,9 +76,7 @@ def evaluated(model: TrilensEncoder, task: Any) -> dict[str, Any]:
     return scores
 
 
-def test_retrieval_scores_are_those_of_the_lens_dense(
-    model: TrilensEncoder, collection: Collection
-) -> None:
+def test_retrieval_scores_are_those_of_the_lens_dense(model: TrilensEncoder, collection: Collection) -> None:
     answers = collection.search(list(QUERIES.values()), k=4, lenses=["dense"])
     ranks = [[hit.doc_id for hit in hits].index(name) + 1 for hits, name in zip(answers, RELEVANT.values(), strict=True)]
     expected = float(np.mean([1 / np.log2(1 + rank) for rank in ranks]))
@@ -91,7 +89,8 @@ def test_pairs_are_encoded_as_documents(model: TrilensEncoder) -> None:
     assert evaluated(model, Similarity())["cosine_spearman"] == pytest.approx(0.5)
     batch = {"text": ["Pumps move water."]}
     (vector,) = model.encode([batch])
-    assert np.array_equal(vector, model.model.encode_docs(batch["text"]).dense.vectors[0])
+    dense = model.model.encode_docs(batch["text"]).dense
+    assert dense and np.array_equal(vector, dense.vectors[0])
 
 
 def test_the_model_follows_the_protocol_and_names_itself(model: TrilensEncoder, encoder: OnnxEncoder) -> None:

@@ -1,6 +1,7 @@
 """The transformer and the indexer of PyTerrier, in pipelines."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -30,9 +31,10 @@ def test_results_are_those_of_the_collection(collection: Collection) -> None:
 
 def test_pipelines_compose_without_java(collection: Collection) -> None:
     bm25, dense = (TrilensRetriever(collection, lenses=[lens]) for lens in ("bm25", "dense"))
-    assert list((bm25 % 1)(QUERIES)["docno"]) == ["pumps", "git", "bearings"]
+    best: Any = bm25 % 1  # no string formatting
+    assert list(best(QUERIES)["docno"]) == ["pumps", "git", "bearings"]
     lengths = pt.apply.doc_score(lambda row: float(len(TEXTS[row["docno"]])))
-    by_length = (dense % 2 >> lengths)(QUERIES)
+    by_length: Any = (dense % 2 >> lengths)(QUERIES)
     for _, group in by_length.groupby("qid"):
         assert len(group) == 2
         assert list(group.sort_values("rank")["score"]) == sorted((len(TEXTS[name]) for name in group["docno"]), reverse=True)
@@ -43,7 +45,8 @@ def test_pipelines_compose_without_java(collection: Collection) -> None:
 
 
 def test_a_rank_cutoff_becomes_the_number_of_results(collection: Collection) -> None:
-    compiled = (TrilensRetriever(collection, fields=["title"], lenses=["bm25"]) % 2).compile()
+    pipeline: Any = TrilensRetriever(collection, fields=["title"], lenses=["bm25"]) % 2
+    compiled = pipeline.compile()
     assert isinstance(compiled, TrilensRetriever)
     assert (compiled.num_results, compiled.fields, compiled.search_options) == (2, ("title",), {"lenses": ["bm25"]})
     assert compiled.fuse_rank_cutoff(5).num_results == 2

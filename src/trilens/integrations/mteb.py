@@ -4,9 +4,7 @@ mteb.evaluate(TrilensEncoder("trilens-mini"), tasks)
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Any
-
-import numpy as np
+from typing import Any, cast
 
 from trilens.encode.model import HeadsEncoder
 from trilens.encode.models import resolve_model
@@ -14,6 +12,7 @@ from trilens.encode.onnx import OnnxEncoder
 from trilens.errors import BadInput
 from trilens.integrations.extra import needs_extra
 from trilens.kernels.array_types import Float32s
+from trilens.represent import Dense
 
 with needs_extra("mteb"):
     from mteb.models.abs_encoder import AbsEncoder
@@ -34,15 +33,18 @@ class TrilensEncoder(AbsEncoder):
         **kwargs: Any,
     ) -> None:
         """`model_name` is a model folder or the name of one, or an encoder. The model runs on the CPU."""
-        named = isinstance(model_name, str)
-        self.model = OnnxEncoder(resolve_model(model_name), threads=threads, heads=["dense"]) if named else model_name
-        if "dense" not in self.model.heads:
-            raise BadInput(f"model {self.model.fingerprint} has the heads {', '.join(self.model.heads)}; expected dense")
-        name = resolve_model(model_name).name if named else type(model_name).__name__
+        if isinstance(model_name, str):
+            folder = resolve_model(model_name)
+            name, encoder = folder.name, cast(HeadsEncoder, OnnxEncoder(folder, threads=threads, heads=["dense"]))
+        else:
+            name, encoder = type(model_name).__name__, model_name
+        if "dense" not in encoder.heads:
+            raise BadInput(f"model {encoder.fingerprint} has the heads {', '.join(encoder.heads)}; expected dense")
+        self.model: HeadsEncoder = encoder
         self.mteb_model_meta = ModelMeta.create_empty(
             overwrites={
                 "name": f"trilens/{name}",
-                "revision": revision or self.model.fingerprint,
+                "revision": revision or encoder.fingerprint,
                 "similarity_fn_name": ScoringFunction.DOT_PRODUCT,
             }
         )
@@ -50,7 +52,8 @@ class TrilensEncoder(AbsEncoder):
     def encode(self, inputs: Iterable[Mapping[str, Any]], *, prompt_type: PromptType | None = None, **kwargs: Any) -> Float32s:
         """The vectors (texts, dimensions) of all batches."""
         encode = self.model.encode_queries if prompt_type == PromptType.query else self.model.encode_docs
-        return np.concatenate([encode(_texts(batch), heads=["dense"]).dense.vectors for batch in inputs])
+        parts = [encode(_texts(batch), heads=["dense"]).dense for batch in inputs]
+        return Dense.concat([part for part in parts if part is not None]).vectors
 
 
 def _texts(batch: Mapping[str, Any]) -> list[str]:
