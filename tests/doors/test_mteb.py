@@ -16,7 +16,7 @@ from tests.doors.conftest import TEXTS
 from trilens import Collection
 from trilens.encode.onnx import OnnxEncoder
 from trilens.errors import BadModel
-from trilens.integrations.mteb import TrilensEncoder
+from trilens.integrations.mteb import MtebEncoder
 
 QUERIES = {"q1": "moving water", "q2": "undo a commit", "q3": "how often to grease"}
 RELEVANT = {"q1": "pumps", "q2": "git", "q3": "fins"}  # the last one is wrong, so that not everything is perfect
@@ -65,18 +65,18 @@ class Similarity(AbsTaskSTS):
 
 
 @pytest.fixture(scope="module")
-def model() -> TrilensEncoder:
-    return TrilensEncoder("trilens-mini", threads=1)
+def model() -> MtebEncoder:
+    return MtebEncoder("trilens-mini", threads=1)
 
 
-def evaluated(model: TrilensEncoder, task: Any) -> dict[str, Any]:
+def evaluated(model: MtebEncoder, task: Any) -> dict[str, Any]:
     """The scores of a task."""
     (result,) = mteb.evaluate(model, task, cache=None, show_progress_bar=False, co2_tracker=False).task_results
     scores: dict[str, Any] = result.scores["test"][0]
     return scores
 
 
-def test_retrieval_scores_are_those_of_the_lens_dense(model: TrilensEncoder, collection: Collection) -> None:
+def test_retrieval_scores_are_those_of_the_lens_dense(model: MtebEncoder, collection: Collection) -> None:
     answers = collection.search(list(QUERIES.values()), k=4, lenses=["dense"])
     ranks = [[hit.doc_id for hit in hits].index(name) + 1 for hits, name in zip(answers, RELEVANT.values(), strict=True)]
     expected = float(np.mean([1 / np.log2(1 + rank) for rank in ranks]))
@@ -84,7 +84,7 @@ def test_retrieval_scores_are_those_of_the_lens_dense(model: TrilensEncoder, col
     assert evaluated(model, Finding())["ndcg_at_10"] == pytest.approx(expected, abs=1e-5)
 
 
-def test_pairs_are_encoded_as_documents(model: TrilensEncoder) -> None:
+def test_pairs_are_encoded_as_documents(model: MtebEncoder) -> None:
     # Equal texts rank above the paraphrase: ranks 2, 1, 3 against 3, 1, 2.
     assert evaluated(model, Similarity())["cosine_spearman"] == pytest.approx(0.5)
     batch = {"text": ["Pumps move water."]}
@@ -93,10 +93,10 @@ def test_pairs_are_encoded_as_documents(model: TrilensEncoder) -> None:
     assert dense and np.array_equal(vector, dense.vectors[0])
 
 
-def test_the_model_follows_the_protocol_and_names_itself(model: TrilensEncoder, encoder: OnnxEncoder) -> None:
+def test_the_model_follows_the_protocol_and_names_itself(model: MtebEncoder, encoder: OnnxEncoder) -> None:
     assert isinstance(model, EncoderProtocol)
     assert model.mteb_model_meta.name == "trilens/trilens-mini"
     assert model.mteb_model_meta.revision == encoder.fingerprint
-    assert TrilensEncoder(encoder).mteb_model_meta.name == "trilens/OnnxEncoder"
+    assert MtebEncoder(encoder).mteb_model_meta.name == "trilens/OnnxEncoder"
     with pytest.raises(BadModel, match="there is no model 'missing'"):
-        TrilensEncoder("missing")
+        MtebEncoder("missing")

@@ -1,6 +1,6 @@
 """MTEB: an encoder of trilens as a model that MTEB evaluates. The extra `trilens[mteb]` installs mteb, which needs torch.
 
-mteb.evaluate(TrilensEncoder("trilens-mini"), tasks)
+mteb.evaluate(MtebEncoder("trilens-mini"), tasks)
 """
 
 from collections.abc import Iterable, Mapping
@@ -20,7 +20,7 @@ with needs_extra("mteb"):
     from mteb.types import PromptType
 
 
-class TrilensEncoder(AbsEncoder):
+class MtebEncoder(AbsEncoder):
     """The dense head of a model; in tasks without queries all texts are encoded as documents."""
 
     def __init__(

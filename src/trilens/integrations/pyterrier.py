@@ -22,7 +22,7 @@ RESULT_COLUMNS = ("docno", "score", "rank")
 QUERIES_AT_ONCE = 256
 
 
-class TrilensRetriever(pt.Transformer):
+class PyTerrierRetriever(pt.Transformer):
     """Ranks documents for queries: qid, query → qid, query, docno, score, rank and the `fields`.
 
     `num_results` is the number of documents per query, which `retriever % 10` limits. `fields` are text, title, passage and
@@ -44,9 +44,9 @@ class TrilensRetriever(pt.Transformer):
         columns = [*queries.columns, *RESULT_COLUMNS, *self.fields]
         return pd.DataFrame(list(self._rows(queries)), columns=columns).astype({"score": "float64", "rank": "int64"})
 
-    def fuse_rank_cutoff(self, k: int) -> "TrilensRetriever":
+    def fuse_rank_cutoff(self, k: int) -> "PyTerrierRetriever":
         """The retriever of `retriever % k`, which searches for no more than k documents."""
-        return TrilensRetriever(self.collection, min(k, self.num_results), self.fields, **self.search_options)
+        return PyTerrierRetriever(self.collection, min(k, self.num_results), self.fields, **self.search_options)
 
     def _rows(self, queries: pd.DataFrame) -> Iterator[tuple[Any, ...]]:
         for start in range(0, len(queries), QUERIES_AT_ONCE):
@@ -57,7 +57,7 @@ class TrilensRetriever(pt.Transformer):
                     yield *query, hit.doc_id, hit.score, hit.rank - 1, *(_field(hit, name) for name in self.fields)
 
 
-class TrilensIndexer(pt.Indexer):
+class PyTerrierIndexer(pt.Indexer):
     """Adds documents to the collection at `path`, created if it does not exist: docno, text, and other fields as metadata."""
 
     def __init__(self, path: str | Path, **options: Any) -> None:
@@ -66,7 +66,7 @@ class TrilensIndexer(pt.Indexer):
         self.options = options
 
     def index(self, iter: Iterable[Mapping[str, Any]], **kwargs: Any) -> Collection:
-        """Add documents, and replace those with existing ids; returns the collection, for `TrilensRetriever`."""
+        """Add documents, and replace those with existing ids; returns the collection, for `PyTerrierRetriever`."""
         collection = Collection.open_or_create(self.path, **self.options)
         collection.ingest(map(_to_document, iter))
         return collection
