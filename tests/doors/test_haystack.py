@@ -22,13 +22,13 @@ from hypothesis import strategies as st
 from tests.doors.conftest import TEXTS
 from trilens import Collection
 from trilens.errors import BadInput
-from trilens.integrations.haystack import TrilensDocumentStore, TrilensRetriever
+from trilens.integrations.haystack import HaystackDocumentStore, HaystackRetriever
 from trilens.integrations.haystack_filters import translate
 
 
 @pytest.fixture
-def document_store(tmp_path: Path) -> TrilensDocumentStore:
-    return TrilensDocumentStore(tmp_path / "store.trilens", lenses=["bm25"])
+def document_store(tmp_path: Path) -> HaystackDocumentStore:
+    return HaystackDocumentStore(tmp_path / "store.trilens", lenses=["bm25"])
 
 
 class TestStandard(
@@ -42,10 +42,10 @@ class TestStandard(
     """Haystack's tests of document stores."""
 
     @pytest.fixture
-    def document_store(self, tmp_path: Path) -> TrilensDocumentStore:
-        return TrilensDocumentStore(tmp_path / "store.trilens", lenses=["bm25"])
+    def document_store(self, tmp_path: Path) -> HaystackDocumentStore:
+        return HaystackDocumentStore(tmp_path / "store.trilens", lenses=["bm25"])
 
-    def test_write_documents(self, document_store: TrilensDocumentStore) -> None:
+    def test_write_documents(self, document_store: HaystackDocumentStore) -> None:
         """Without a policy, existing ids are an error."""
         document = Document(content="test doc")
         assert document_store.write_documents([document]) == 1
@@ -64,18 +64,18 @@ class TestStandardAsync(
 ):
     """Haystack's tests of asynchronous document stores."""
 
-    async def test_write_documents_async(self, document_store: TrilensDocumentStore) -> None:
+    async def test_write_documents_async(self, document_store: HaystackDocumentStore) -> None:
         """The number of documents is returned."""
         assert await document_store.write_documents_async([Document(content="test doc")]) == 1
 
 
 @pytest.fixture
-def small(collection: Collection) -> TrilensDocumentStore:
+def small(collection: Collection) -> HaystackDocumentStore:
     """The store of the small collection."""
-    return TrilensDocumentStore(collection.path)
+    return HaystackDocumentStore(collection.path)
 
 
-def test_every_field_of_a_document_is_kept(document_store: TrilensDocumentStore) -> None:
+def test_every_field_of_a_document_is_kept(document_store: HaystackDocumentStore) -> None:
     documents = [
         Document(id="all", content="text", meta={"title": "T", "a": {"b": [1, None]}}, score=0.5, embedding=[0.1, 1e-9]),
         Document(id="blob", blob=ByteStream(b"\x00\xff", {"m": 1}, "image/png"), sparse_embedding=SparseEmbedding([1], [0.5])),
@@ -88,25 +88,25 @@ def test_every_field_of_a_document_is_kept(document_store: TrilensDocumentStore)
         document_store.write_documents([Document(content="x", meta={"_haystack": 1})])
 
 
-def test_a_pipeline_retrieves_with_the_scores_of_the_collection(small: TrilensDocumentStore, collection: Collection) -> None:
+def test_a_pipeline_retrieves_with_the_scores_of_the_collection(small: HaystackDocumentStore, collection: Collection) -> None:
     pipeline = Pipeline()
-    pipeline.add_component("retriever", TrilensRetriever(small, top_k=3))
-    pipeline = Pipeline.loads(pipeline.dumps(), allowed_modules=[TrilensRetriever.__module__])  # as YAML and back
+    pipeline.add_component("retriever", HaystackRetriever(small, top_k=3))
+    pipeline = Pipeline.loads(pipeline.dumps(), allowed_modules=[HaystackRetriever.__module__])  # as YAML and back
     found = pipeline.run({"retriever": {"query": "moving water"}})["retriever"]["documents"]
     (hits,) = collection.search(["moving water"], k=3)
     assert [(document.id, document.score) for document in found] == [(hit.doc_id, hit.score) for hit in hits]
     assert (found[0].content, found[0].meta) == (TEXTS["pumps"], {"title": "Pumps", "year": 2019})
 
 
-async def test_retriever_filters_options_and_passages(small: TrilensDocumentStore) -> None:
+async def test_retriever_filters_options_and_passages(small: HaystackDocumentStore) -> None:
     late = {"field": "meta.year", "operator": ">", "value": 2019}
     early = {"field": "meta.year", "operator": "<", "value": 2021}
     query = "radiator water commit"
-    merging = TrilensRetriever(small, filters=late, filter_policy="merge", search={"lenses": ["bm25"]}, passages=True)
+    merging = HaystackRetriever(small, filters=late, filter_policy="merge", search={"lenses": ["bm25"]}, passages=True)
     found = merging.run(query, {"field": "meta.lang", "operator": "!=", "value": "de"})["documents"]
     assert {document.id for document in found} == {"fins", "git"}
     assert all(document.content == TEXTS[document.id][document.meta["start"] : document.meta["end"]] for document in found)
-    replacing = TrilensRetriever(small, filters=late, search={"lenses": ["bm25"]})
+    replacing = HaystackRetriever(small, filters=late, search={"lenses": ["bm25"]})
     assert {document.id for document in replacing.run(query)["documents"]} == {"fins", "git"}
     pipeline = Pipeline()
     pipeline.add_component("retriever", replacing)
@@ -116,7 +116,7 @@ async def test_retriever_filters_options_and_passages(small: TrilensDocumentStor
         replacing.run(query, {"field": "content", "operator": "==", "value": "x"})
 
 
-def test_a_document_twice_in_one_call(document_store: TrilensDocumentStore) -> None:
+def test_a_document_twice_in_one_call(document_store: HaystackDocumentStore) -> None:
     documents = [Document(id="a", content="1"), Document(id="b", content="2"), Document(id="a", content="3")]
     with pytest.raises(DuplicateDocumentError, match="'a'"):
         document_store.write_documents(documents)
@@ -161,16 +161,16 @@ DOCUMENTS = [
 
 
 @pytest.fixture(scope="module")
-def varied(tmp_path_factory: pytest.TempPathFactory) -> TrilensDocumentStore:
+def varied(tmp_path_factory: pytest.TempPathFactory) -> HaystackDocumentStore:
     """Documents with values of several types."""
-    store = TrilensDocumentStore(tmp_path_factory.mktemp("varied") / "store.trilens", lenses=["bm25"])
+    store = HaystackDocumentStore(tmp_path_factory.mktemp("varied") / "store.trilens", lenses=["bm25"])
     store.write_documents(DOCUMENTS)
     return store
 
 
 @settings(deadline=None, max_examples=150)
 @given(filters=FILTERS)
-def test_filters_mean_what_they_mean_in_haystack(varied: TrilensDocumentStore, filters: dict[str, Any]) -> None:
+def test_filters_mean_what_they_mean_in_haystack(varied: HaystackDocumentStore, filters: dict[str, Any]) -> None:
     expected = [document.id for document in DOCUMENTS if document_matches_filter(filters, document)]
     assert [document.id for document in varied.filter_documents(filters)] == expected
 
@@ -178,7 +178,7 @@ def test_filters_mean_what_they_mean_in_haystack(varied: TrilensDocumentStore, f
 @pytest.mark.parametrize(
     ("operator", "value"), [("==", [1]), ("==", {"a": 1}), ("in", [[1]]), (">", True), ("like", 1), (">", "tall")]
 )
-def test_conditions_that_cannot_be_expressed_are_refused(varied: TrilensDocumentStore, operator: str, value: Any) -> None:
+def test_conditions_that_cannot_be_expressed_are_refused(varied: HaystackDocumentStore, operator: str, value: Any) -> None:
     with pytest.raises(FilterError, match="expected"):
         varied.filter_documents({"field": "meta.number", "operator": operator, "value": value})
 

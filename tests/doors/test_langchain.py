@@ -18,7 +18,7 @@ from langchain_tests.integration_tests import RetrieversIntegrationTests, Vector
 from tests.doors.conftest import TEXTS
 from trilens import Collection
 from trilens.errors import BadFilter, BadInput, BadModel
-from trilens.integrations.langchain import TrilensRetriever, TrilensVectorStore, embeddings_encoder
+from trilens.integrations.langchain import LangChainRetriever, LangChainVectorStore, embeddings_encoder
 
 
 class TestStandardRetriever(RetrieversIntegrationTests):
@@ -29,8 +29,8 @@ class TestStandardRetriever(RetrieversIntegrationTests):
         self.collection = collection
 
     @property
-    def retriever_constructor(self) -> type[TrilensRetriever]:
-        return TrilensRetriever
+    def retriever_constructor(self) -> type[LangChainRetriever]:
+        return LangChainRetriever
 
     @property
     def retriever_constructor_params(self) -> dict[str, Any]:
@@ -48,19 +48,19 @@ class TestStandardVectorStore(VectorStoreIntegrationTests):
     def vectorstore(self, tmp_path: Path) -> Iterator[VectorStore]:
         embeddings = self.get_embeddings()
         with Collection.create(tmp_path / "c", lenses=["dense"], encoder=embeddings_encoder(embeddings)) as collection:
-            yield TrilensVectorStore(collection, embeddings)
+            yield LangChainVectorStore(collection, embeddings)
 
 
 @pytest.fixture
-def store(collection: Collection) -> TrilensVectorStore:
-    return TrilensVectorStore(collection)
+def store(collection: Collection) -> LangChainVectorStore:
+    return LangChainVectorStore(collection)
 
 
 def ids(documents: list[Document]) -> list[str | None]:
     return [document.id for document in documents]
 
 
-def test_scores_ids_and_metadata_are_those_of_the_collection(store: TrilensVectorStore, collection: Collection) -> None:
+def test_scores_ids_and_metadata_are_those_of_the_collection(store: LangChainVectorStore, collection: Collection) -> None:
     (hits,) = collection.search(["water pipes"], k=3)
     found = store.similarity_search_with_score("water pipes", k=3)
     assert [(document.id, score) for document, score in found] == [(hit.doc_id, hit.score) for hit in hits]
@@ -68,7 +68,7 @@ def test_scores_ids_and_metadata_are_those_of_the_collection(store: TrilensVecto
 
 
 def test_search_options_and_filters_pass_through(collection: Collection) -> None:
-    store = TrilensVectorStore(collection, lenses=["bm25"], filter={"year": {"$gte": 2019}})
+    store = LangChainVectorStore(collection, lenses=["bm25"], filter={"year": {"$gte": 2019}})
     assert ids(store.similarity_search("grease bearings")) == []
     assert ids(store.similarity_search("radiator water", filter={"year": {"$lt": 2020}})) == ["pumps"]
     assert len(store.similarity_search("radiator water", lenses=["dense"])) == 3
@@ -80,8 +80,8 @@ async def test_retriever_filters_and_passages(tmp_path: Path) -> None:
     text = "Pumps move water. " * 3 + "Owls hunt at night. " * 3
     options: dict[str, Any] = {"lenses": ["bm25"], "passages": {"words": 12, "overlap": 0}}
     with Collection.create(tmp_path / "c", **options) as collection:
-        TrilensVectorStore(collection).add_texts([text, "Owls."], [{"kind": "long"}, {"kind": "short"}], ids=["a", "b"])
-        retriever = TrilensRetriever(collection=collection, passages=True, score_key="score")
+        LangChainVectorStore(collection).add_texts([text, "Owls."], [{"kind": "long"}, {"kind": "short"}], ids=["a", "b"])
+        retriever = LangChainRetriever(collection=collection, passages=True, score_key="score")
         for (found,) in (
             retriever.invoke("owls", filter={"kind": "long"}),
             await retriever.ainvoke("owls", filter={"kind": "long"}),
@@ -96,7 +96,7 @@ async def test_retriever_filters_and_passages(tmp_path: Path) -> None:
 def test_own_embeddings_rank_by_cosine(tmp_path: Path) -> None:
     embeddings = DeterministicFakeEmbedding(size=16)
     texts = [f"text {number}" for number in range(20)]
-    store = TrilensVectorStore.from_texts(texts, embeddings, ids=texts, path=tmp_path / "c", lenses=["dense"])
+    store = LangChainVectorStore.from_texts(texts, embeddings, ids=texts, path=tmp_path / "c", lenses=["dense"])
     vectors = np.array(embeddings.embed_documents(texts))
     query = np.array(embeddings.embed_query("text 3"))
     cosines = vectors @ query / np.linalg.norm(vectors, axis=1) / np.linalg.norm(query)
@@ -110,18 +110,18 @@ def test_own_embeddings_rank_by_cosine(tmp_path: Path) -> None:
     assert ids(store.max_marginal_relevance_search_by_vector(query.tolist(), k=5, lambda_mult=1)) == expected
     store.collection.close()
     with pytest.raises(BadModel, match="made with an encoder object"):
-        TrilensVectorStore.from_texts(["text"], path=tmp_path / "c", lenses=["dense"]).similarity_search("text")
+        LangChainVectorStore.from_texts(["text"], path=tmp_path / "c", lenses=["dense"]).similarity_search("text")
 
 
 def test_diverse_results_leave_out_duplicates(tmp_path: Path) -> None:
     texts = ["Pumps move water.", "Pumps move the water.", "Owls hunt at night."]
-    store = TrilensVectorStore.from_texts(texts, ids=["a", "b", "c"], path=tmp_path / "c", threads=1)
+    store = LangChainVectorStore.from_texts(texts, ids=["a", "b", "c"], path=tmp_path / "c", threads=1)
     assert set(ids(store.similarity_search("pumps move water", k=2))) == {"a", "b"}
     assert set(ids(store.max_marginal_relevance_search("pumps move water", k=2, lambda_mult=0.1))) == {"a", "c"}
     assert store.max_marginal_relevance_search("water", filter={"year": 1}) == []
 
 
-def test_relevance_scores_are_cosines(store: TrilensVectorStore, collection: Collection) -> None:
+def test_relevance_scores_are_cosines(store: LangChainVectorStore, collection: Collection) -> None:
     (hits,) = collection.search(["moving water"], k=4, lenses=["dense"])
     found = store.similarity_search_with_relevance_scores("moving water", k=4)
     assert [score for _, score in found] == [max(0, hit.score) for hit in hits]
@@ -129,21 +129,21 @@ def test_relevance_scores_are_cosines(store: TrilensVectorStore, collection: Col
     assert ids(retriever.invoke("moving water")) == ["pumps"]
 
 
-def test_an_error_changes_nothing(store: TrilensVectorStore, empty: Collection) -> None:
+def test_an_error_changes_nothing(store: LangChainVectorStore, empty: Collection) -> None:
     with pytest.raises(BadInput, match="cannot be written as JSON"):
         store.add_documents([Document(id="x", page_content="x"), Document(page_content="y", metadata={"set": {1}})])
     assert store.get_by_ids(["x"]) == [] and len(store.collection) == 4
     with pytest.raises(BadInput, match="expected as many as texts"):
         store.add_texts(["a", "b"], ids=["a"])
     with pytest.raises(BadInput, match="expected dense"):
-        TrilensVectorStore(empty).similarity_search_by_vector([1.0])
+        LangChainVectorStore(empty).similarity_search_by_vector([1.0])
     assert store.delete() and len(store.collection) == 0
 
 
 async def test_concurrent_changes_are_all_made(empty: Collection) -> None:
     from asyncio import gather
 
-    store = TrilensVectorStore(empty)
+    store = LangChainVectorStore(empty)
     await gather(*(store.aadd_texts([f"water {number}"], ids=[f"d{number}"]) for number in range(5)))
     found = await store.asimilarity_search("water", k=20)
     assert sorted(map(str, ids(found))) == sorted(f"d{number}" for number in range(5))

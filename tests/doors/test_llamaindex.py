@@ -35,7 +35,7 @@ from llama_index.core.vector_stores.utils import build_metadata_filter_fn
 from tests.doors.conftest import TEXTS
 from trilens import Collection
 from trilens.errors import BadFilter, BadInput
-from trilens.integrations.llamaindex import TrilensRetriever, TrilensVectorStore
+from trilens.integrations.llamaindex import LlamaIndexRetriever, LlamaIndexVectorStore
 
 
 def only(key: str, value: Any, operator: str = "==") -> MetadataFilters:
@@ -45,14 +45,14 @@ def only(key: str, value: Any, operator: str = "==") -> MetadataFilters:
 
 def test_retriever_returns_the_hits_of_the_collection(collection: Collection) -> None:
     (hits,) = collection.search(["moving water"], k=3)
-    found = TrilensRetriever(collection, similarity_top_k=3).retrieve("moving water")
+    found = LlamaIndexRetriever(collection, similarity_top_k=3).retrieve("moving water")
     assert [(node.node_id, node.score) for node in found] == [(hit.doc_id, hit.score) for hit in hits]
     assert found[0].node == TextNode(id_="pumps", text=TEXTS["pumps"], metadata={"title": "Pumps", "year": 2019})
 
 
 async def test_retriever_filters_options_and_passages(collection: Collection) -> None:
     filters = only("year", 2019, ">")
-    retriever = TrilensRetriever(collection, filters=filters, passages=True, search={"lenses": ["bm25"]})
+    retriever = LlamaIndexRetriever(collection, filters=filters, passages=True, search={"lenses": ["bm25"]})
     found = await retriever.aretrieve("water radiator commit")
     assert {node.node_id for node in found} == {"fins", "git"}
     for node in found:
@@ -60,11 +60,11 @@ async def test_retriever_filters_options_and_passages(collection: Collection) ->
 
 
 @pytest.fixture
-def store(empty: Collection) -> TrilensVectorStore:
-    return TrilensVectorStore(empty)
+def store(empty: Collection) -> LlamaIndexVectorStore:
+    return LlamaIndexVectorStore(empty)
 
 
-def test_nodes_of_every_kind_are_kept(store: TrilensVectorStore) -> None:
+def test_nodes_of_every_kind_are_kept(store: LlamaIndexVectorStore) -> None:
     source = RelatedNodeInfo(node_id="source", metadata={"x": 1})
     nodes: list[BaseNode] = [
         TextNode(id_="t", text="text", metadata={"title": "T", "n": [1, None]}, start_char_idx=3, mimetype="text/html"),
@@ -88,7 +88,7 @@ def test_nodes_of_every_kind_are_kept(store: TrilensVectorStore) -> None:
         store.add([Document(image_resource=MediaResource(data=b"abc"))])
 
 
-def test_an_index_over_the_store(store: TrilensVectorStore) -> None:
+def test_an_index_over_the_store(store: LlamaIndexVectorStore) -> None:
     context = StorageContext.from_defaults(vector_store=store)
     documents = [Document(id_=name, text=text, metadata={"n": len(name)}) for name, text in TEXTS.items()]
     index = VectorStoreIndex.from_documents(documents, storage_context=context, embed_model=MockEmbedding(embed_dim=2))
@@ -101,12 +101,12 @@ def test_an_index_over_the_store(store: TrilensVectorStore) -> None:
     assert len(store.client) == 3
 
 
-def ids(store: TrilensVectorStore, **query: Any) -> list[str]:
+def ids(store: LlamaIndexVectorStore, **query: Any) -> list[str]:
     return store.query(VectorStoreQuery(**{"similarity_top_k": 4, **query})).ids or []
 
 
 async def test_query_modes_are_searches_of_the_collection(collection: Collection) -> None:
-    store = TrilensVectorStore(collection)
+    store = LlamaIndexVectorStore(collection)
 
     def best(**options: Any) -> list[str]:
         return [hit.doc_id for hit in collection.search(["moving water"], k=4, **options)[0]]
@@ -122,7 +122,7 @@ async def test_query_modes_are_searches_of_the_collection(collection: Collection
     vector = collection.model.encoder.encode_queries([text]).dense.vectors[0].tolist()  # type: ignore[union-attr]
     assert ids(store, query_embedding=vector) == best(lenses=["dense"])
     # With threshold 1 only relevance counts.
-    dense = TrilensVectorStore(collection, lenses=["dense"])
+    dense = LlamaIndexVectorStore(collection, lenses=["dense"])
     assert ids(dense, query_str=text, mode=mode.MMR, mmr_threshold=1.0) == best(lenses=["dense"])
     assert ids(dense, query_embedding=vector, mode=mode.MMR, mmr_threshold=1.0, similarity_top_k=2) == ["pumps", "fins"]
     asked = await store.aquery(VectorStoreQuery(query_str=text, similarity_top_k=4))
@@ -131,7 +131,7 @@ async def test_query_modes_are_searches_of_the_collection(collection: Collection
         ids(store, query_str=text, mode=mode.SVM)
 
 
-def test_restriction_to_nodes_and_sources(store: TrilensVectorStore) -> None:
+def test_restriction_to_nodes_and_sources(store: LlamaIndexVectorStore) -> None:
     source = {NodeRelationship.SOURCE: RelatedNodeInfo(node_id="s")}
     store.add([TextNode(id_=name, text="water", relationships=source if name in "ab" else {}) for name in "abc"])
     assert set(ids(store, query_str="water", node_ids=["b", "c", "z"])) == {"b", "c"}
@@ -139,7 +139,7 @@ def test_restriction_to_nodes_and_sources(store: TrilensVectorStore) -> None:
     assert ids(store, query_str="water", doc_ids=["s"], node_ids=["b", "c"]) == ["b"]
 
 
-async def test_deleting(store: TrilensVectorStore) -> None:
+async def test_deleting(store: LlamaIndexVectorStore) -> None:
     await store.async_add([TextNode(id_=name, text="water", metadata={"name": name}) for name in "abcd"])
     await store.adelete_nodes(["a", "missing"])
     store.delete_nodes(filters=only("name", "b"))
@@ -180,9 +180,9 @@ METADATA = {
 
 
 @pytest.fixture(scope="module")
-def varied(tmp_path_factory: pytest.TempPathFactory) -> TrilensVectorStore:
+def varied(tmp_path_factory: pytest.TempPathFactory) -> LlamaIndexVectorStore:
     """Nodes with values of several types."""
-    store = TrilensVectorStore(Collection.create(tmp_path_factory.mktemp("varied") / "c", lenses=["bm25"]))
+    store = LlamaIndexVectorStore(Collection.create(tmp_path_factory.mktemp("varied") / "c", lenses=["bm25"]))
     store.add([TextNode(id_=name, text="x", metadata=metadata) for name, metadata in METADATA.items()])
     return store
 
@@ -190,7 +190,7 @@ def varied(tmp_path_factory: pytest.TempPathFactory) -> TrilensVectorStore:
 @settings(deadline=None, max_examples=150)
 @given(conditions=st.lists(CONDITION, max_size=3), condition=st.sampled_from(FilterCondition))
 def test_filters_mean_what_they_mean_in_llamaindex(
-    varied: TrilensVectorStore, conditions: list[MetadataFilter], condition: FilterCondition
+    varied: LlamaIndexVectorStore, conditions: list[MetadataFilter], condition: FilterCondition
 ) -> None:
     filters = MetadataFilters(filters=conditions, condition=condition)
     holds = build_metadata_filter_fn(METADATA.__getitem__, filters)
@@ -203,14 +203,14 @@ def test_filters_mean_what_they_mean_in_llamaindex(
 @pytest.mark.parametrize(
     ("operator", "value"), [("text_match", "a"), ("text_match_insensitive", "a"), ("==", None), ("all", "a"), ("in", "abc")]
 )
-def test_conditions_that_cannot_be_expressed_are_refused(varied: TrilensVectorStore, operator: str, value: Any) -> None:
+def test_conditions_that_cannot_be_expressed_are_refused(varied: LlamaIndexVectorStore, operator: str, value: Any) -> None:
     with pytest.raises(BadFilter, match="expected"):
         varied.get_nodes(filters=only("s", value, FilterOperator(operator)))
 
 
-def test_an_error_changes_nothing(store: TrilensVectorStore, tmp_path: Path) -> None:
+def test_an_error_changes_nothing(store: LlamaIndexVectorStore, tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="reserved"):
         store.add([TextNode(id_="a", text="x"), TextNode(text="x", metadata={"_llamaindex": 1})])
     assert store.get_nodes(["a"]) == []
     with pytest.raises(BadInput, match=r"expected a trilens\.Collection"):
-        TrilensVectorStore(tmp_path)  # type: ignore[arg-type]
+        LlamaIndexVectorStore(tmp_path)  # type: ignore[arg-type]

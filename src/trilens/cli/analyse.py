@@ -18,7 +18,8 @@ from trilens.evaluate.token_retrieval import analyse as analyse_tokens
 def analyse(
     path: CollectionPath,
     data: Annotated[
-        str, typer.Argument(metavar="DATASET", help="Judged queries: a dataset folder, or beir/NAME.", show_default=False)
+        str,
+        typer.Argument(metavar="DATASET", help="Judged queries: a dataset folder, beir/NAME or irds/ID.", show_default=False),
     ],
     split: Annotated[str, typer.Option(metavar="NAME", help="Split of the judged queries.")] = "test",
     threads: Threads = None,

@@ -52,7 +52,7 @@ def compare(
     dataset: Annotated[
         str | None,
         typer.Option(
-            "--dataset", metavar="DATASET", help="Judged queries: a dataset folder, or beir/NAME.", show_default=False
+            "--dataset", metavar="DATASET", help="Judged queries: a dataset folder, beir/NAME or irds/ID.", show_default=False
         ),
     ] = None,
     split: Annotated[str, typer.Option(metavar="NAME", help="Split of the dataset.")] = "test",

@@ -34,8 +34,8 @@ def eval(
         list[str],
         typer.Argument(
             metavar="DATASET...",
-            help="Folders in the layout of BEIR, DPR, TREC, MIRACL, MKQA or MLDR; beir/NAME to download; or a corpus, with "
-            "--queries.",
+            help="Folders in the layout of BEIR, DPR, TREC, MIRACL, MKQA or MLDR; beir/NAME or irds/ID (of ir_datasets) "
+            "to download; or a corpus, with --queries.",
             show_default=False,
         ),
     ],

@@ -26,7 +26,8 @@ SPLIT_SUFFIX = re.compile(r":[^:/\\]+$")  # not the colon of a drive letter, whi
 def tune(
     path: CollectionPath,
     data: Annotated[
-        str, typer.Argument(metavar="DATASET", help="Judged queries: a dataset folder, or beir/NAME.", show_default=False)
+        str,
+        typer.Argument(metavar="DATASET", help="Judged queries: a dataset folder, beir/NAME or irds/ID.", show_default=False),
     ],
     split: Annotated[str, typer.Option(metavar="NAME", help="Split of the judged queries; the test split is refused.")] = "dev",
     lens: Lens = None,

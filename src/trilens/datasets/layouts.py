@@ -1,4 +1,4 @@
-"""Opening of datasets: a folder in a supported layout, separate files, or a BEIR dataset to download."""
+"""Opening of datasets: a folder in a supported layout, separate files, or a dataset of BEIR or ir_datasets to download."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -7,6 +7,8 @@ from pathlib import Path
 from trilens.datasets.beir import Beir
 from trilens.datasets.beir_archives import BeirArchive, BytesDone, beir_folder, require_archive
 from trilens.datasets.dataset import Dataset
+from trilens.datasets.irds import PREFIX as IRDS_PREFIX
+from trilens.datasets.irds import open_irds
 from trilens.datasets.judged_files import find_dpr, find_trec, given_files
 from trilens.datasets.mkqa import FILE, Mkqa
 from trilens.datasets.mldr import find_mldr
@@ -32,7 +34,7 @@ def open_dataset(
     language: str | None = None,
     downloading: Downloading = lambda name, archive: nullcontext(lambda count: None),
 ) -> Dataset:
-    """Open the dataset that a user named: a folder, `beir/NAME`, or a corpus together with `queries`.
+    """Open the dataset that a user named: a folder, `beir/NAME`, `irds/ID`, or a corpus with `queries`.
 
     With `queries`, `source` is the corpus and `qrels` holds the judgements, unless the queries contain answers. `language`
     selects the corpus in folders with one corpus per language.
@@ -44,8 +46,13 @@ def open_dataset(
         raise BadInput(f"--qrels is {shown(qrels)}, but --queries is missing; expected both, or a folder alone")
     if path.is_dir():
         return _open_folder(path, language)
-    if path.exists() or not source.startswith(BEIR_PREFIX):
-        raise BadInput(f"{shown(path)} is not a folder; expected one in a known layout, or {BEIR_PREFIX}NAME to download it")
+    if path.exists() or not source.startswith((BEIR_PREFIX, IRDS_PREFIX)):
+        raise BadInput(
+            f"{shown(path)} is not a folder; expected one in a known layout, or {BEIR_PREFIX}NAME or "
+            f"{IRDS_PREFIX}ID to download it"
+        )
+    if source.startswith(IRDS_PREFIX):
+        return open_irds(source.removeprefix(IRDS_PREFIX).strip("/"), user_cache() / "irds")
     name, _, inner = source.removeprefix(BEIR_PREFIX).strip("/").partition("/")
     archive = require_archive(name)
     cache = user_cache() / "beir"

@@ -54,7 +54,7 @@ def _filter_errors() -> Iterator[None]:
         raise FilterError(str(error)) from error
 
 
-class TrilensDocumentStore:
+class HaystackDocumentStore:
     """The documents of a collection. Every change is committed at once; embeddings are stored, but not searched."""
 
     def __init__(self, path: str | Path, **options: Any) -> None:
@@ -76,7 +76,7 @@ class TrilensDocumentStore:
         return default_to_dict(self, path=self.path, **self.options)
 
     @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> "TrilensDocumentStore":
+    def from_dict(cls, data: dict[str, Any]) -> "HaystackDocumentStore":
         """A store of the same collection."""
         return default_from_dict(cls, data)
 
@@ -180,12 +180,12 @@ class TrilensDocumentStore:
 
 
 @component
-class TrilensRetriever:
+class HaystackRetriever:
     """Retrieves the best documents of a store, with their scores."""
 
     def __init__(
         self,
-        document_store: TrilensDocumentStore,
+        document_store: HaystackDocumentStore,
         filters: dict[str, Any] | None = None,
         top_k: int = 10,
         filter_policy: str | FilterPolicy = FilterPolicy.REPLACE,
@@ -196,8 +196,8 @@ class TrilensRetriever:
 
         With `passages` the content of a document is its best passage, with the metadata `start` and `end`.
         """
-        if not isinstance(document_store, TrilensDocumentStore):
-            raise BadInput(f"document_store is {type(document_store).__name__}; expected a TrilensDocumentStore")
+        if not isinstance(document_store, HaystackDocumentStore):
+            raise BadInput(f"document_store is {type(document_store).__name__}; expected a HaystackDocumentStore")
         self.document_store = document_store
         self.filters = filters
         self.top_k = top_k
@@ -218,12 +218,12 @@ class TrilensRetriever:
         )
 
     @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> "TrilensRetriever":
+    def from_dict(cls, data: dict[str, Any]) -> "HaystackRetriever":
         """A retriever with the same store and parameters."""
         parameters = data["init_parameters"]
         store = parameters["document_store"]
         if isinstance(store, dict):
-            parameters = {**parameters, "document_store": TrilensDocumentStore.from_dict(store)}
+            parameters = {**parameters, "document_store": HaystackDocumentStore.from_dict(store)}
         return default_from_dict(cls, {**data, "init_parameters": parameters})
 
     @component.output_types(documents=list[Document])

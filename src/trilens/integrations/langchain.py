@@ -39,7 +39,7 @@ def embeddings_encoder(embeddings: Embeddings) -> FunctionEncoder:
     return FunctionEncoder(embeddings, embeddings.embed_documents, lambda texts: list(map(embeddings.embed_query, texts)))
 
 
-class TrilensRetriever(BaseRetriever):
+class LangChainRetriever(BaseRetriever):
     """Retrieves the best documents of a collection; whole documents, or their best passages.
 
     k           number of documents
@@ -83,7 +83,7 @@ class TrilensRetriever(BaseRetriever):
         return [_of_hit(hit, self.passages, self.score_key) for hit in hits]
 
 
-class TrilensVectorStore(VectorStore):
+class LangChainVectorStore(VectorStore):
     """A collection as a vector store. Every change is committed at once.
 
     Searches use all lenses of the collection unless `search` names some: its items are fields of `SearchOptions`. Methods that
@@ -112,7 +112,7 @@ class TrilensVectorStore(VectorStore):
         ids: list[str] | None = None,
         path: str | Path | None = None,
         **options: Any,
-    ) -> "TrilensVectorStore":
+    ) -> "LangChainVectorStore":
         """A store of these texts in the collection at `path`, which is created if it does not exist.
 
         `embedding` computes the dense vectors; None uses the model of trilens. `options` are those of `Collection.create`.

@@ -49,7 +49,7 @@ LEAST_CANDIDATES = 20  # of maximal marginal relevance
 MOST_CANDIDATES_PER_HIT = 4
 
 
-class TrilensRetriever(BaseRetriever):
+class LlamaIndexRetriever(BaseRetriever):
     """Retrieves the best documents of a collection as nodes; whole documents, or their best passages."""
 
     def __init__(
@@ -78,7 +78,7 @@ class TrilensRetriever(BaseRetriever):
         return await asyncio.to_thread(self._retrieve, query_bundle)
 
 
-class TrilensVectorStore(BasePydanticVectorStore):
+class LlamaIndexVectorStore(BasePydanticVectorStore):
     """A collection as a vector store. Every change is committed at once.
 
     Queries use all lenses of the collection unless `search` names some: its items are fields of `SearchOptions`. The query
