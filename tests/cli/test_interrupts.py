@@ -31,19 +31,19 @@ def test_an_interrupted_index_keeps_its_commits_and_resumes(tmp_path: Path, numb
     source.write_bytes(b"".join(map(line, range(DOCUMENTS))))
     script = f"""
 import sys, time
-from trilens.cli import index
+from trilens.cli import sync
 from trilens.cli.main import main
 
-def stalling(read):
-    def documents(*arguments):
-        for number, document in enumerate(read(*arguments)):
-            if number == {DOCUMENTS - 1}:
-                print("stalled", flush=True)
-                time.sleep(60)
-            yield document
-    return documents
+ingest = sync.ingest
 
-index.read = stalling(index.read)
+def stalling(documents):
+    for number, document in enumerate(documents):
+        if number == {DOCUMENTS - 1}:
+            print("stalled", flush=True)
+            time.sleep(60)
+        yield document
+
+sync.ingest = lambda to, settings, threads, documents, *others: ingest(to, settings, threads, stalling(documents), *others)
 main()
 """
     command = ["index", str(source), "--to", str(target), "--lens", "bm25"]

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from trilens.cli.datasets import dataset_of
-from trilens.cli.options import Json, Lens, Threads, lens_names
+from trilens.cli.options import JUDGED_QUERIES, Json, Lens, Threads, lens_names
 from trilens.cli.progress import progress_bar
 from trilens.cli.render import out, print_json, printable, require_page, snippet, write_page
 from trilens.collection import Collection
@@ -51,9 +51,7 @@ def compare(
     ] = None,
     dataset: Annotated[
         str | None,
-        typer.Option(
-            "--dataset", metavar="DATASET", help="Judged queries: a dataset folder, beir/NAME or irds/ID.", show_default=False
-        ),
+        typer.Option("--dataset", metavar="DATASET", help=JUDGED_QUERIES, show_default=False),
     ] = None,
     split: Annotated[str, typer.Option(metavar="NAME", help="Split of the dataset.")] = "test",
     measure: Annotated[

@@ -35,6 +35,8 @@ LensToMake = Annotated[
         show_default=",".join(DEFAULT_LENSES),
     ),
 ]
+JUDGED_QUERIES = "Judged queries: a dataset folder, beir/NAME or irds/ID."
+JudgedQueries = Annotated[str, typer.Argument(metavar="DATASET", help=JUDGED_QUERIES, show_default=False)]
 Model = Annotated[
     str | None, typer.Option(metavar="MODEL", help="Name of a bundled or cached model, or a model folder.", show_default=False)
 ]
