@@ -47,12 +47,12 @@ def test_short_work_prints_nothing(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_kernels_that_compile_are_announced() -> None:
-    def inner(number: int) -> int:
+    def inner(number: float) -> float:
         return number + 1
 
     compiled_inner = kernel(inner)
 
-    def outer(number: int) -> int:
+    def outer(number: float) -> float:
         return 2 * compiled_inner(number)
 
     compiled_outer, shown = kernel(outer), list[str]()
