@@ -64,6 +64,7 @@ def test_search_options_as_json() -> None:
         ("{", "does not begin with a lens"),
         ('x={"lenses": ["bm25"}', "is not JSON"),
         ('{"k": 3}', "sets k"),
+        ('{"offset": 3}', "sets offset"),
         ('{"lens": "bm25"}', "option 'lens' is not known"),
         ('{"lenses": ["bm25"], "params": {"multi": {"probes": 2}}}', "params are given for multi"),
     ],

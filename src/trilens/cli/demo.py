@@ -106,7 +106,9 @@ def _ingest(collection: Collection, documents: Sequence[Document], what: str) ->
 
 
 def _answer(collection: Collection, question: str, json: bool, console: Console) -> None:
-    answers: dict[str, list[Hit]] = {lens: collection.search([question], SHOWN, lenses=[lens])[0] for lens in collection.lenses}
+    answers: dict[str, list[Hit]] = {
+        lens: collection.search([question], SHOWN, lenses=[lens], details=True)[0] for lens in collection.lenses
+    }
     if json:
         by_lens = {lens: HITS.dump_python(hits, mode="json") for lens, hits in answers.items()}
         print_json({"query": question, "by_lens": by_lens})

@@ -65,8 +65,7 @@ def explain(
 
 
 def _print(explanation: Explanation, console: Console) -> None:
-    note = " (approximate)" if explanation.approximate else ""
-    console.print(Text(f"{explanation.lens} {explanation.score:.4f}{note}", style="bold"))
+    console.print(Text(f"{explanation.lens} {explanation.score:.4f}{explanation.note}", style="bold"))
     for name, value in (explanation.expansion or {}).items():
         console.print(Text(f"  {name}: {printable(str(value))}", style="dim"))
     if not explanation.children and explanation.passage.text.strip():

@@ -14,6 +14,7 @@ from rich.text import Text
 from trilens.cli.render import printable, snippet
 from trilens.lenses.parts import Span
 from trilens.search.hits import Hit, LensScore
+from trilens.text.document import Document
 
 INDENT = 5
 MATCH = "bold"
@@ -23,10 +24,10 @@ BAR_CELLS, BAR_END = 5, 5.0  # a full bar is this many standard deviations
 EIGHTHS = " ▏▎▍▌▋▊▉█"
 
 
-def print_hits(hits: Sequence[Hit], console: Console) -> None:
-    """Print rank, id, title, snippet and scores of each hit, within the width of the terminal."""
+def print_hits(hits: Sequence[Hit], console: Console, offset: int = 0) -> None:
+    """Print rank, id, title, snippet and scores of each hit after the first `offset`, within the width of the terminal."""
     if not hits:
-        console.print("no document matches", style=WEAK)
+        console.print("no further document matches" if offset else "no document matches", style=WEAK)
     elif all(hit.weak for hit in hits):
         console.print("no document matches well; the nearest are:", style=WEAK)
     room = max(20, console.width - INDENT)
@@ -44,7 +45,7 @@ def print_hits(hits: Sequence[Hit], console: Console) -> None:
 def _head(hit: Hit, console: Console, room: int) -> list[Text]:
     """Rank, id and title; the title on a line of its own where there is little room beside the id."""
     head = Text(f"{hit.rank:>{INDENT - 2}}  ")
-    head.append(printable(hit.doc_id), style=ID + link_to(hit, console))
+    head.append(printable(hit.doc_id), style=ID + link_to(hit.document, console))
     if hit.weak:
         head.append("  weak match", style=WEAK)
     title = Text(printable(hit.document.title), style="" if hit.snippet else MATCH)
@@ -60,9 +61,9 @@ def _head(hit: Hit, console: Console, room: int) -> list[Text]:
     return [head, Text(" " * INDENT).append_text(title)]
 
 
-def link_to(hit: Hit, console: Console) -> Style:
+def link_to(document: Document, console: Console) -> Style:
     """A link to the file of a document, if it came from one that is still there: `path` in its metadata, or its id."""
-    path = hit.document.metadata.get("path", hit.doc_id)
+    path = document.metadata.get("path", document.doc_id)
     if not console.is_terminal or not isinstance(path, str) or "\0" in path or not Path(path).is_file():
         return Style.null()
     return Style(link=Path(path).resolve().as_uri())

@@ -71,4 +71,4 @@ def search(
             continue
         if len(queries) > 1:
             console.rule(text)
-        print_hits(hits, console)
+        print_hits(hits, console, options.offset)

@@ -85,6 +85,7 @@ class _Explainer:
             passage,
             parts.matrix,
             expansion=expansion,
+            strength=None if score is None else search.details.strength(0, name, score),
         )
 
     def _fused(self, children: list[Explanation]) -> Explanation:
@@ -98,6 +99,8 @@ class _Explainer:
                 "score": seen.score if seen else None,
                 "rank": seen.rank if seen else None,
                 "weight": search.fusion.weight(name),
+                "standard": seen.standard if seen else None,
+                "strength": search.details.strength(0, name, seen.score) if seen else None,
             }
             parts.append(Part(name, seen.contribution if seen else 0.0, "lens", facts=facts))
         passage = self._passage(doc.row) if doc.row >= 0 and doc.by_lens else children[0].passage
@@ -113,6 +116,7 @@ class _Explainer:
             matrix=None,
             children=children,
             expansion=None,
+            strength=max((child.strength for child in children if child.strength is not None), default=None),
         )
 
     def _first_row(self) -> int:

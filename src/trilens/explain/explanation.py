@@ -29,7 +29,7 @@ class Explanation:
 
     `approximate` marks parts that were measured from outside instead of being the terms of the sum; the remainder is a part
     of kind `rest`. `lens` is "fusion" where several lenses made the score: then `children` explain the score of each lens.
-    `expansion` says what was added to the query.
+    `expansion` says what was added to the query. `strength` is that of `LensScore`, of a fusion the highest of its lenses.
     """
 
     lens: str
@@ -42,6 +42,14 @@ class Explanation:
     matrix: Matrix | None = None
     children: Sequence["Explanation"] | None = None
     expansion: Mapping[str, Any] | None = None
+    strength: float | None = None
+
+    @property
+    def note(self) -> str:
+        """What a reader of the score should know, in brackets; empty if nothing."""
+        notes = ["weak match"] if self.strength is not None and self.strength < 1 else []
+        notes += ["approximate: measured by leaving words out"] if self.approximate else []
+        return f" ({', '.join(notes)})" if notes else ""
 
     def to_json(self) -> dict[str, Any]:
         """Plain values, as the command line and the HTTP service write them."""

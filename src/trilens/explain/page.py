@@ -18,7 +18,7 @@ def to_html(explanation: Explanation) -> str:
 
 
 def _section(explanation: Explanation) -> str:
-    note = ' <span class="dim">(approximate: measured by leaving words out)</span>' if explanation.approximate else ""
+    note = f'<span class="dim">{safe(explanation.note)}</span>' if explanation.note else ""
     pieces = [f"<h2>{safe(explanation.lens)}: {explanation.score:.4f}{note}</h2>"]
     if explanation.expansion:
         pieces.append(f'<p class="dim">expanded: {safe(str(dict(explanation.expansion)))}</p>')

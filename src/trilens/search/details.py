@@ -42,10 +42,11 @@ class Details:
 
     def strengths(self, query: int, by_lens: Mapping[str, LensScore]) -> dict[str, LensScore]:
         """The scores of one document with their strengths."""
-        return {
-            name: replace(seen, strength=self._scales[name].strength(query, seen.score)) if name in self._scales else seen
-            for name, seen in by_lens.items()
-        }
+        return {name: replace(seen, strength=self.strength(query, name, seen.score)) for name, seen in by_lens.items()}
+
+    def strength(self, query: int, lens: str, score: float) -> float | None:
+        """The strength of a score; None if the lens cannot tell."""
+        return self._scales[lens].strength(query, score) if lens in self._scales else None
 
     def _snippets(self, query: int, hits: Sequence[tuple[Hit, int]]) -> list[Snippet]:
         texts = [passage_text(hit.document, hit.start, hit.end) for hit, _ in hits]
