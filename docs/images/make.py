@@ -57,7 +57,12 @@ def served(folder: Path) -> Iterator[str]:
 
 def at(**state: str) -> Callable[[Page], None]:
     """Opens the page with a state, which is its address."""
-    return lambda page: (page.goto(f"/?{urlencode(state)}"), page.wait_for_load_state("networkidle"))[-1]
+
+    def open_page(page: Page) -> None:
+        page.goto(f"/?{urlencode(state)}")
+        page.wait_for_load_state("networkidle")
+
+    return open_page
 
 
 def collections(page: Page) -> None:

@@ -62,7 +62,7 @@ def test_kernels_that_compile_are_announced() -> None:
         assert compiled_outer(1) == 4
         assert compiled_outer(2) == 6
     assert shown == ["indexing: compiling kernel 1, once per installation", "indexing: encoding"]
-    assert compiled_outer(1.5) == 5  # type: ignore[arg-type]  # another signature, which nobody watches
+    assert compiled_outer(1.5) == 5  # another signature, which nobody watches
     assert work.compiled == 1
 
 

@@ -45,10 +45,8 @@ def test_a_collection_searches_with_them(tmp_path: Path) -> None:
         collection.add([Document("a", "aaab"), Document("b", "abbb")])
     with Collection.open(tmp_path / "c", encoder=encoder) as collection:
         (hits,) = collection.search(["a"])
-        assert [(hit.doc_id, hit.score) for hit in hits] == [
-            ("a", pytest.approx(3 / np.sqrt(10))),
-            ("b", pytest.approx(1 / np.sqrt(10))),
-        ]
+        assert [hit.doc_id for hit in hits] == ["a", "b"]
+        assert [hit.score for hit in hits] == pytest.approx([3 / np.sqrt(10), 1 / np.sqrt(10)])
     other = encoder_of(Lengths())
     other.fingerprint = "another model"
     with Collection.open(tmp_path / "c", encoder=other) as collection, pytest.raises(BadModel, match="another model"):
