@@ -55,14 +55,9 @@ def served(folder: Path) -> Iterator[str]:
             process.terminate()
 
 
-def at(**state: str) -> Callable[[Page], None]:
+def at(**state: str) -> Callable[[Page], object]:
     """Opens the page with a state, which is its address."""
-
-    def open_page(page: Page) -> None:
-        page.goto(f"/?{urlencode(state)}")
-        page.wait_for_load_state("networkidle")
-
-    return open_page
+    return lambda page: page.goto(f"/?{urlencode(state)}")
 
 
 def collections(page: Page) -> None:
@@ -84,7 +79,7 @@ def add(page: Page) -> None:
     page.get_by_role("button", name="Add", exact=True).click()
 
 
-VIEWS: dict[str, Callable[[Page], None]] = {
+VIEWS: dict[str, Callable[[Page], object]] = {
     "start": at(),
     "results": at(**QUESTION),
     "five-lenses": at(**QUESTION, view="side"),
@@ -98,7 +93,7 @@ VIEWS: dict[str, Callable[[Page], None]] = {
 }
 
 
-def take(context: BrowserContext, name: str, show: Callable[[Page], None], file: Path) -> None:
+def take(context: BrowserContext, name: str, show: Callable[[Page], object], file: Path) -> None:
     """Take the picture of a view."""
     page = context.new_page()
     if name != "wrong-key":

@@ -177,7 +177,8 @@ def test_gibberish_is_not_answered_confidently(page: Page) -> None:
     ask(page, "qwxz flurbel gronk")
     expect(page.get_by_role("status")).to_contain_text("only weak matches")
     expect(page.locator(".hit").first.get_by_text("weak match")).to_be_visible()
-    ask(page)
+    ask(page, TEXTS["rmtree"][1])
+    expect(page.locator(".hit").first).to_contain_text("shutil.rmtree")
     expect(page.locator(".hit").first.get_by_text("weak match")).to_have_count(0)
     expect(page.get_by_role("status")).not_to_contain_text("weak")
 
