@@ -32,7 +32,7 @@ def test_vectors_have_unit_length_and_batches_are_bounded() -> None:
     embeddings, done = Lengths(), list[int]()
     encoded = encoder_of(embeddings).encode_docs(["aaabbbb", "", *["b"] * AT_ONCE], done.append)
     assert encoded.dense is not None
-    assert encoded.dense.vectors[:3].tolist() == [pytest.approx([0.6, 0.8]), [0, 0], [0, 1]]
+    assert encoded.dense.vectors[:3].ravel().tolist() == pytest.approx([0.6, 0.8, 0, 0, 0, 1])
     assert embeddings.batches == done == [AT_ONCE, 2]
     assert encoder_of(embeddings).encode_queries(["a", "ab"]).dense is not None
     assert embeddings.batches[-1] == 2
@@ -45,10 +45,8 @@ def test_a_collection_searches_with_them(tmp_path: Path) -> None:
         collection.add([Document("a", "aaab"), Document("b", "abbb")])
     with Collection.open(tmp_path / "c", encoder=encoder) as collection:
         (hits,) = collection.search(["a"])
-        assert [(hit.doc_id, hit.score) for hit in hits] == [
-            ("a", pytest.approx(3 / np.sqrt(10))),
-            ("b", pytest.approx(1 / np.sqrt(10))),
-        ]
+        assert [hit.doc_id for hit in hits] == ["a", "b"]
+        assert [hit.score for hit in hits] == pytest.approx([3 / np.sqrt(10), 1 / np.sqrt(10)])
     other = encoder_of(Lengths())
     other.fingerprint = "another model"
     with Collection.open(tmp_path / "c", encoder=other) as collection, pytest.raises(BadModel, match="another model"):
