@@ -96,7 +96,9 @@ class HaystackDocumentStore:
         if policy == DuplicatePolicy.OVERWRITE:
             self._shared.upsert(map(_to_document, documents))
             return len(documents)
-        first = {document.id: document for document in reversed(documents)}
+        first: dict[str, Document] = {}
+        for document in documents:
+            first.setdefault(document.id, document)
         present = {document.doc_id for document in self._shared.get(first)}
         if policy != DuplicatePolicy.SKIP and (present or len(first) < len(documents)):
             ids = [document.id for document in documents]
@@ -104,8 +106,8 @@ class HaystackDocumentStore:
             raise DuplicateDocumentError(
                 f"document {repeated!r} exists already; expected other ids, or DuplicatePolicy.OVERWRITE"
             )
-        written = [document for document in documents if document.id not in present and document is first[document.id]]
-        self._shared.upsert(map(_to_document, written))
+        written = [document for doc_id, document in first.items() if doc_id not in present]
+        self._shared.add(map(_to_document, written))
         return len(written)
 
     def delete_documents(self, document_ids: list[str]) -> None:

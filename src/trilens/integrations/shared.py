@@ -43,6 +43,11 @@ class SharedCollection:
                 raise
             self.collection.commit()
 
+    def add(self, documents: Iterable[Document]) -> None:
+        """Add documents; an existing id is an error."""
+        with self._change() as collection:
+            collection.add(documents)
+
     def upsert(self, documents: Iterable[Document]) -> None:
         """Add documents and replace those with existing ids."""
         with self._change() as collection:
