@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from trilens.errors import BadInput
 from trilens.search.candidates import Candidates
-from trilens.search.fusion import Fusion, RankedDoc, fuse, rank_by
+from trilens.search.fusion import POLICIES, Fusion, Policy, RankedDoc, fuse, rank_by
 
 
 @dataclass(frozen=True)
@@ -68,6 +68,16 @@ def test_weighted_sums_raw_scores() -> None:
     assert parts(fused, "dense") == pytest.approx({1: -0.6, 2: 1.0, 3: -0.2})
     assert {one.key: one.by_lens["bm25"].rank for one in fused} == {1: 1, 2: 2, 3: None}
     assert fused[2].by_lens["bm25"].score == 0.0
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_standard_scores_do_not_depend_on_the_policy(policy: Policy) -> None:
+    # bm25: 6, 2, 0 with mean 8/3 and variance (100 + 4 + 64) / 27; dense −0.3, 0.5, −0.1.
+    fused = {one.key: one.by_lens for one in fuse(Fusion(policy), BOTH)}
+    deviation = (168 / 27) ** 0.5
+    assert fused[1]["bm25"].standard == pytest.approx((6 - 8 / 3) / deviation)
+    assert fused[3]["bm25"].standard == pytest.approx((0 - 8 / 3) / deviation)
+    assert sum(lenses["dense"].standard or 0.0 for lenses in fused.values()) == pytest.approx(0, abs=1e-12)
 
 
 def test_minmax_by_hand() -> None:

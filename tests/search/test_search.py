@@ -121,6 +121,14 @@ def test_a_fusion_looks_deeper_than_k(snapshot: Snapshot) -> None:
     assert len(everything[0].by_lens) == 2
 
 
+@pytest.mark.parametrize("options", [{}, {"names": BOTH}, {"names": ["bm25"], "rerank": "dense"}])
+def test_a_page_is_a_slice_of_the_ranking(snapshot: Snapshot, options: dict[str, Any]) -> None:
+    everything = find(snapshot, "cat owl", k=10, **options)
+    for offset in range(4):
+        for k in (1, 2):
+            assert find(snapshot, "cat owl", k=k, offset=offset, **options) == everything[offset : offset + k]
+
+
 def test_a_hit_carries_its_document_and_passage(snapshot: Snapshot) -> None:
     (hit,) = find(snapshot, "dog")
     assert hit.document == DOCS[2]

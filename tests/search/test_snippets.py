@@ -11,6 +11,8 @@ from trilens.text.document import Document
 
 TEXT = "Rain fell all day. The old engine broke down near Leeds. Nobody had tools. A second engine, and a garage, saved them."
 
+FILLER = "Nothing happened on that long day in the quiet house by the river. " * 5
+
 
 def hit(text: str, title: str = "", start: int = 0) -> Hit:
     return Hit("d", 1, 1.0, Document("d", text, title), {}, start, len(text))
@@ -38,17 +40,12 @@ def test_the_sentence_with_the_most_weight_comes_first() -> None:
 
 
 def test_a_repeated_word_does_not_make_up_for_another() -> None:
-    text = (
-        "Cat, cat, cat and cat sat. "
-        + "Nothing happened on that long day in the quiet house by the river. " * 5
-        + "A cat met an owl."
-    )
+    text = f"Cat, cat, cat and cat sat. {FILLER}A cat met an owl."
     assert make_snippet(hit(text), [places(text, cat=1.0, owl=1.0)]).text == "A cat met an owl."
 
 
 def test_every_lens_has_the_same_say() -> None:
-    filler = "Nothing happened on that long day in the quiet house by the river. " * 5
-    text = f"An owl sat and slept. {filler}A cat met a dog."
+    text = f"An owl sat and slept. {FILLER}A cat met a dog."
     large = places(text, owl=900.0)
     small = places(text, cat=0.1, dog=0.1)
     assert make_snippet(hit(text), [large, small]).text.startswith("An owl")  # equal, so the first
