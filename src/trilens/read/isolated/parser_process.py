@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -44,7 +44,7 @@ class ParserProcess:
             process.kill()
             process.communicate()
 
-    def parse(self, format: str, path: Path, where: str) -> Iterator[Any]:
+    def parse(self, format: str, path: Path, where: str) -> Generator[Any, None, None]:
         """Yield what the parser of `format`, a module of this package, yields for a file; `where` names it in errors."""
         finished = False
         try:
