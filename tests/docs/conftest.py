@@ -40,6 +40,7 @@ QUESTIONS = {
     "motors": "what turns current into rotation",
     "gaskets": "how to seal a pipe joint",
 }
+FILES = Path(__file__).parents[1] / "read" / "data"
 ALL_LENSES = ["bm25", "dense", "sparse", "lexical", "multi"]
 
 
@@ -59,6 +60,9 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for file in ("corpus.jsonl", "queries.jsonl"):
         shutil.copy(root / "data" / "faq" / file, root)
     shutil.copy(root / "data" / "faq" / "qrels" / "test.tsv", root / "qrels.tsv")
+    (root / "manuals").mkdir()
+    for file in FILES.glob("handbook.*"):
+        shutil.copy(file, root / "manuals")
     _lines(root / "splade.jsonl", ({"id": name, "vector": {"heat": 1.0, name: 2.0}} for name in TOPICS))
     _lines(root / "train.dpr.jsonl", map(_example, TOPICS))
     (root / "models").mkdir()

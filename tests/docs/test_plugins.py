@@ -16,12 +16,14 @@ import pytest
 from .pages import ROOT, SNIPPET, commands
 
 EXAMPLE = ROOT / "docs" / "examples" / "trilens_extras"
-MAIL = """\
-From: Ada <ada@example.org>
-Subject: Pump maintenance
-Content-Type: text/plain; charset=utf-8
+SUBTITLES = """\
+1
+00:00:01,000 --> 00:00:02,500
+Grease the pump bearing
 
-Grease the bearing every month.
+2
+00:00:03,000 --> 00:00:04,000
+every month.
 """
 
 Run = Callable[..., Any]
@@ -52,7 +54,7 @@ def collection(installed: Path, tmp_path_factory: pytest.TempPathFactory) -> tup
     sources = folder / "sources"
     sources.mkdir()
     (sources / "pumps.txt").write_text("Centrifugal pumps move liquids.")
-    (sources / "mail.eml").write_text(MAIL)
+    (sources / "film.srt").write_text(SUBTITLES)
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(installed), str(ROOT / "src")])}
 
     def run(*arguments: str) -> Any:
@@ -79,12 +81,11 @@ def test_the_page_includes_every_file_of_the_example() -> None:
     assert included == {path for path in EXAMPLE.iterdir() if path.is_file()}
 
 
-def test_the_reader_supplies_title_text_and_metadata(collection: tuple[Path, Run]) -> None:
+def test_the_reader_supplies_text_and_metadata(collection: tuple[Path, Run]) -> None:
     _, run = collection
-    mail = run("get", "my.trilens", "mail.eml")
-    assert mail["title"] == "Pump maintenance"
-    assert mail["text"].strip() == "Grease the bearing every month."
-    assert mail["metadata"]["from"] == "Ada <ada@example.org>"
+    film = run("get", "my.trilens", "film.srt")
+    assert film["text"].split() == ["Grease", "the", "bearing", "every", "month."]
+    assert film["metadata"]["until"] == "00:00:04,000"
 
 
 def test_the_lens_finds_misspelled_words(collection: tuple[Path, Run]) -> None:
@@ -107,4 +108,4 @@ def test_the_lens_is_fused_with_others_and_takes_parameters(collection: tuple[Pa
     hits = run("search", "my.trilens", "pumpe bearing", "--fusion", "rrf:trigrams=2,bm25=1")["hits"]
     assert set(hits[0]["by_lens"]) == {"bm25", "trigrams"}
     exact = run("search", "my.trilens", "pumpe", "--lens", "trigrams", "--params", "trigrams:method=exact")["hits"]
-    assert {hit["doc_id"] for hit in exact} == {"pumps.txt", "mail.eml"}
+    assert {hit["doc_id"] for hit in exact} == {"pumps.txt", "film.srt"}

@@ -44,7 +44,7 @@ class ParserProcess:
             process.kill()
             process.communicate()
 
-    def parse(self, format: str, path: Path, where: str) -> Generator[Any]:
+    def parse(self, format: str, path: Path, where: str) -> Generator[Any, None, None]:
         """Yield what the parser of `format`, a module of this package, yields for a file; `where` names it in errors."""
         finished = False
         try:
