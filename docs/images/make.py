@@ -22,7 +22,11 @@ from trilens import Collection, Document
 from trilens.read.python_docs import standard_library
 
 FOLDER = Path(__file__).parent
-MODULES = frozenset({"calendar", "csv", "datetime", "difflib", "heapq", "http", "math", "random", "shutil", "time"})
+MODULE_NAMES = """
+asyncio calendar collections csv datetime difflib email functools heapq http itertools json math os pathlib random re shutil
+sqlite3 statistics tarfile tempfile threading time zipfile
+"""
+MODULES = frozenset(MODULE_NAMES.split())
 LENSES = ("bm25", "dense", "sparse", "lexical", "multi")
 KEY = "a-key-of-the-pictures"
 SCREENS = {"desktop": (1280, 820), "phone": (390, 844)}
