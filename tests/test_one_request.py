@@ -203,7 +203,7 @@ def test_every_mistake_is_refused_everywhere_in_the_same_words(
 
 
 def test_unknown_options_are_refused(path: Path, collection: Collection, served: Running) -> None:
-    with pytest.raises(TrilensError, match="option 'where' is not known; expected one of k, lenses") as error:
+    with pytest.raises(TrilensError, match="option 'where' is not known; expected one of k, offset, lenses") as error:
         collection.search([QUERY], where={})
     answer = served.call("POST", "/collections/small/search", json={"queries": [QUERY], "where": {}})
     assert answer.status_code == 422

@@ -17,7 +17,7 @@ PASSAGE = ExplainedPassage("abcdef", 0, 0, 6)
 def test_plain_values(collection: Collection) -> None:
     found = json.loads(json.dumps(collection.explain("old engine", "car").to_json()))
     assert set(found) == {
-        *("lens", "query", "doc_id", "score", "approximate", "parts", "passage", "matrix", "children", "expansion")
+        *("lens", "query", "doc_id", "score", "approximate", "parts", "passage", "matrix", "children", "expansion", "strength")
     }
     assert [child["lens"] for child in found["children"]] == LENSES
     assert set(found["parts"][0]) == {"label", "score", "kind", "target", "query_span", "doc_spans", "facts"}

@@ -110,7 +110,7 @@ async def make_mistakes(client: Client) -> None:
         (
             "search",
             {"query": QUERY, "collection": "many", "where": {}},
-            "option 'where' is not known; expected one of k, lenses",
+            "option 'where' is not known; expected one of k, offset, lenses",
         ),
         ("search", {"query": QUERY, "collection": "many", "hyde": "http://127.0.0.1:1/v1"}, "hyde is given"),
         ("explain", {"query": QUERY, "doc_id": "none", "collection": "many"}, "there is no document 'none'"),

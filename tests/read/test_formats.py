@@ -6,7 +6,7 @@ from trilens.errors import BadInput
 from trilens.read import formats
 from trilens.read.decode import Place
 from trilens.read.formats import InputFile, PageContent, Reader, page_reader, parts_reader, record_reader
-from trilens.read.limits import Limits
+from trilens.read.limits import ParsingLimits
 from trilens.read.records import Fields
 from trilens.text.document import Document
 
@@ -59,7 +59,7 @@ def test_a_part_with_an_impossible_id_does_not_end_the_file() -> None:
 
 
 def test_a_text_above_the_limit_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(formats, "LIMITS", Limits(text_bytes=10))
+    monkeypatch.setattr(formats, "LIMITS", ParsingLimits(text_bytes=10))
     assert opened(b"0123456789").text() == "0123456789"
     with pytest.raises(BadInput, match=r"^/path/a.x has more than 0 MiB of text; split it"):
         opened(b"0123456789A").text()

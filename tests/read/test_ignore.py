@@ -34,7 +34,7 @@ def test_environments_caches_and_collections_are_left_out(tmp_path: Path) -> Non
     marked = ["env/pyvenv.cfg", "cache/CACHEDIR.TAG", "my.trilens/catalog.sqlite", "node_modules/a.md", "__pycache__/a.md"]
     tree(tmp_path, **dict.fromkeys([*marked, "env/a.md", "cache/a.md", "my.trilens/a.md", "a.md"], "t"))
     assert names(tmp_path) == ["a.md"]
-    assert names(tmp_path / "env") == ["a.md"]  # a folder that is named is read
+    assert names(tmp_path / "env") == ["a.md", "pyvenv.cfg"]  # a folder that is named is read
 
 
 def test_patterns_select_files_at_any_depth(tmp_path: Path) -> None:

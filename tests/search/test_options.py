@@ -48,7 +48,7 @@ def test_lenses_and_fusion_are_filled_in() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"where": {}}, "option 'where' is not known; expected one of k, lenses, filter, exact, rerank, params"),
+        ({"where": {}}, "option 'where' is not known; expected one of k, offset, lenses, filter, exact, rerank, params"),
         ({"k": True}, "k is True; expected a valid integer"),
         ({"exact": "yes"}, "exact is 'yes'; expected a valid boolean"),
         ({"lenses": "bm25"}, "lenses is 'bm25'; expected a list of lens names"),

@@ -48,7 +48,7 @@ class LetterLenses(LensSet):
     """A model as small as the documents."""
 
     def __init__(self) -> None:
-        self._config = CollectionConfig(lenses=("bm25",))
+        super().__init__(CollectionConfig(lenses=("bm25",)))
         self._lenses = {"bm25": Bm25Lens(), "dense": DenseLens(LetterEncoder())}
 
 

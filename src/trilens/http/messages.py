@@ -112,7 +112,7 @@ class Words(BaseModel):
     words: list[Word]
 
 
-class Examples(BaseModel):
+class ExampleQueries(BaseModel):
     """Example queries: titles and sentences of documents of a commit."""
 
     commit: int

@@ -72,10 +72,10 @@ async def words(request: messages.DisentangleRequest, served: Named, service: Se
 
 
 @router.get("/collections/{name}/examples")
-async def examples(served: Named) -> messages.Examples:
+async def examples(served: Named) -> messages.ExampleQueries:
     """Example queries from the documents of the collection."""
     commit, queries = await asyncio.to_thread(served.examples)
-    return messages.Examples(commit=commit, queries=queries)
+    return messages.ExampleQueries(commit=commit, queries=queries)
 
 
 def _options(request: SearchOptions) -> SearchOptions:

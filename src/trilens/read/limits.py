@@ -1,4 +1,4 @@
-"""Limits on what one file may cost to parse: time, memory and size."""
+"""ParsingLimits on what one file may cost to parse: time, memory and size."""
 
 from dataclasses import dataclass
 
@@ -6,8 +6,8 @@ MIB = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """Limits per file. The first three apply to formats that a child process parses (`trilens.read.isolated`)."""
+class ParsingLimits:
+    """ParsingLimits per file. The first three apply to formats that a child process parses (`trilens.read.isolated`)."""
 
     seconds: float = 60
     """Time to parse a file; each MiB of the file adds a second."""
@@ -23,4 +23,4 @@ class Limits:
         return self.seconds + size_bytes / MIB
 
 
-LIMITS = Limits()
+LIMITS = ParsingLimits()

@@ -119,10 +119,12 @@ HITS = TypeAdapter(list[SerializedHit])
 """Serialises hits."""
 HITS_WITH_DOCUMENTS = TypeAdapter(list[Annotated[Hit, PlainSerializer(_with_document_text)]])
 """Serialises hits with the whole texts of their documents, so that `read_hit` can read them."""
+SNIPPET: TypeAdapter[Snippet | None] = TypeAdapter(Snippet | None)
 
 
 def read_hit(plain: Mapping[str, Any]) -> Hit:
     """A hit from its JSON form with the whole text of the document."""
     document = Document(plain["doc_id"], plain["document_text"], plain["title"], plain["metadata"])
     by_lens = {name: LensScore(**score) for name, score in plain["by_lens"].items()}
-    return Hit(document.doc_id, plain["rank"], plain["score"], document, by_lens, **plain["passage"])
+    snippet = SNIPPET.validate_python(plain["snippet"])
+    return Hit(document.doc_id, plain["rank"], plain["score"], document, by_lens, **plain["passage"], snippet=snippet)

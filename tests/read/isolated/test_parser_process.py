@@ -11,7 +11,7 @@ import pytest
 
 from trilens.errors import BadInput
 from trilens.read.isolated.parser_process import ParserProcess
-from trilens.read.limits import LIMITS, MIB, Limits
+from trilens.read.limits import LIMITS, MIB, ParsingLimits
 from trilens.read.readers import read
 from trilens.read.skipped import Skipped
 
@@ -67,7 +67,7 @@ def test_an_archive_that_unpacks_to_more_than_the_limit_is_not_unpacked(data: Pa
 
 def test_a_file_that_takes_too_long_is_given_up_and_the_next_one_is_read(data: Path, repack: Repack) -> None:
     bomb = repack("parts.xlsx", "xl/worksheets/sheet1.xml", b"</sheetData>", ROW * 500_000 + b"</sheetData>")
-    with ParserProcess(Limits(seconds=3)) as parser:
+    with ParserProcess(ParsingLimits(seconds=3)) as parser:
         with pytest.raises(BadInput, match=r"^parts.xlsx takes more than 3 s to parse; repair or convert"):
             parse(data, "parts.xlsx", parser, bomb)
         assert len(parse(data, "handbook.pdf", parser)) == 2

@@ -23,7 +23,7 @@ from typing import IO, Any
 from trilens.errors import BadInput
 from trilens.read.formats import PageContent
 from trilens.read.isolated.local_file import LocalFile
-from trilens.read.limits import MIB, Limits
+from trilens.read.limits import MIB, ParsingLimits
 
 LONGEST_REASON = 200
 
@@ -58,7 +58,7 @@ def _limit_memory(memory_bytes: int) -> None:
 
 def _answer(request: dict[str, Any], answers: IO[str]) -> None:
     remaining_seconds = request["seconds"]
-    for answer in _answers(request["format"], LocalFile(Path(request["path"]), Limits(**request["limits"])), remaining_seconds):
+    for answer in _answers(request["format"], LocalFile(Path(request["path"]), ParsingLimits(**request["limits"])), remaining_seconds):
         # Waiting for the parent to read is not parsing.
         remaining_seconds = _set_alarm(0)
         answers.write(answer + "\n")
@@ -84,7 +84,7 @@ def _answers(format: str, file: LocalFile, seconds: float) -> Iterator[str]:
         yield json.dumps({"damaged": f"is damaged or of another format ({reason})"})
 
 
-def _checked(value: Any, limits: Limits) -> Any:
+def _checked(value: Any, limits: ParsingLimits) -> Any:
     if not isinstance(value, PageContent):
         return value
     if len(value.text) > limits.text_bytes:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from trilens.read.limits import Limits
+from trilens.read.limits import ParsingLimits
 
 
 @dataclass(frozen=True, slots=True)
@@ -11,4 +11,4 @@ class LocalFile:
     """A file on disk, not compressed, and the limits that its parser applies itself."""
 
     path: Path
-    limits: Limits
+    limits: ParsingLimits

@@ -14,7 +14,7 @@ from typing import Any
 
 from trilens.errors import BadInput, Unreadable
 from trilens.read.extra import INSTALL
-from trilens.read.limits import LIMITS, MIB, Limits
+from trilens.read.limits import LIMITS, MIB, ParsingLimits
 
 ROOT = Path(__file__).parents[3]
 """The folder that holds the package, so that the child imports it from where the parent has."""
@@ -27,7 +27,7 @@ FRUGAL = {"ARROW_DEFAULT_MEMORY_POOL": "system", "MALLOC_ARENA_MAX": "2", "OMP_N
 class ParserProcess:
     """A child process that parses one file after another. It starts with the first file and is replaced after a failure."""
 
-    def __init__(self, limits: Limits = LIMITS) -> None:
+    def __init__(self, limits: ParsingLimits = LIMITS) -> None:
         self._limits = limits
         self._process: subprocess.Popen[bytes] | None = None
 
