@@ -13,7 +13,6 @@ from trilens.text.files import CATALOG
 IGNORE_FILES = (".gitignore", ".trilensignore")  # of one folder, in the order in which they are applied
 DEFAULT_RULES = GitIgnoreSpec.from_lines([".*", "node_modules/", "__pycache__/", "CVS/", "_darcs/"])
 MARKERS = ("pyvenv.cfg", "CACHEDIR.TAG", CATALOG)  # files in virtual environments, caches and collections
-NO_RULES = GitIgnoreSpec([])
 
 
 @dataclass(frozen=True, slots=True)
