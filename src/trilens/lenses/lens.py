@@ -140,7 +140,7 @@ class Searcher(ABC):
     def sample(self) -> Int64s:
         """Some random live rows, the same ones in every search of a snapshot."""
         drawn = np.unique(np.random.default_rng(SEED).integers(0, max(1, self._first_rows[-1]), 2 * SAMPLE_ROWS))
-        live = [self._live[i] is None or bool(self._live[i][row]) for i, row in map(self._locate, drawn.tolist())]
+        live = [(mask := self._live[i]) is None or bool(mask[row]) for i, row in map(self._locate, drawn.tolist())]
         rows: Int64s = np.random.default_rng(SEED).permutation(drawn[live])[:SAMPLE_ROWS]
         return np.sort(rows)
 
