@@ -61,8 +61,8 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
         shutil.copy(root / "data" / "faq" / file, root)
     shutil.copy(root / "data" / "faq" / "qrels" / "test.tsv", root / "qrels.tsv")
     (root / "manuals").mkdir()
-    for file in FILES.glob("handbook.*"):
-        shutil.copy(file, root / "manuals")
+    for manual in FILES.glob("handbook.*"):
+        shutil.copy(manual, root / "manuals")
     _lines(root / "splade.jsonl", ({"id": name, "vector": {"heat": 1.0, name: 2.0}} for name in TOPICS))
     _lines(root / "train.dpr.jsonl", map(_example, TOPICS))
     (root / "models").mkdir()

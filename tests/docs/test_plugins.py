@@ -84,7 +84,7 @@ def test_the_page_includes_every_file_of_the_example() -> None:
 def test_the_reader_supplies_text_and_metadata(collection: tuple[Path, Run]) -> None:
     _, run = collection
     film = run("get", "my.trilens", "film.srt")
-    assert film["text"].split() == ["Grease", "the", "bearing", "every", "month."]
+    assert film["text"].split() == ["Grease", "the", "pump", "bearing", "every", "month."]
     assert film["metadata"]["until"] == "00:00:04,000"
 
 
