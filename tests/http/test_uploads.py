@@ -46,8 +46,8 @@ def test_nothing_is_replaced_unless_asked(writable: Running) -> None:
     assert document(writable, "r2")["text"] == "second"
     again = send(writable, "records.jsonl", RECORDS.replace(b"second", b"changed"), replace=True).json()
     assert (again["added"], again["replaced"], again["unchanged"]) == (0, 1, 1)
-    texts = {"documents": [{"doc_id": "r1", "text": "other"}]}
-    put = writable.call("PUT", "/collections/notes/documents", WRITE_KEY, json=texts, params={"replace": False})
+    texts = {"documents": [{"doc_id": "r1", "text": "other"}], "replace": False}
+    put = writable.call("PUT", "/collections/notes/documents", WRITE_KEY, json=texts)
     assert put.status_code == 400 and document(writable, "r1")["text"] == "first"
 
 
