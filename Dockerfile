@@ -15,8 +15,8 @@ ENV PATH=/opt/trilens/bin:$PATH \
     XDG_CACHE_HOME=/var/cache \
     NUMBA_CACHE_DIR=/var/cache/trilens/numba
 USER 10001
-# Fails if the image does not work, and compiles the kernels of the default lenses into the cache.
-RUN trilens doctor
+# Fails if the image does not work, and compiles all kernels into the cache.
+RUN trilens doctor && trilens warmup
 VOLUME ["/collections", "/var/cache/trilens"]
 WORKDIR /collections
 EXPOSE 8000
