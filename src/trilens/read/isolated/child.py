@@ -58,7 +58,8 @@ def _limit_memory(memory_bytes: int) -> None:
 
 def _answer(request: dict[str, Any], answers: IO[str]) -> None:
     remaining_seconds = request["seconds"]
-    for answer in _answers(request["format"], LocalFile(Path(request["path"]), ParsingLimits(**request["limits"])), remaining_seconds):
+    file = LocalFile(Path(request["path"]), ParsingLimits(**request["limits"]))
+    for answer in _answers(request["format"], file, remaining_seconds):
         # Waiting for the parent to read is not parsing.
         remaining_seconds = _set_alarm(0)
         answers.write(answer + "\n")
