@@ -196,7 +196,8 @@ def test_examples_come_from_the_collection(page: Page) -> None:
 
 def test_collections_have_figures_and_health(page: Page) -> None:
     page.goto("/collections")
-    (library,) = page.locator(".collection").all()
+    library = page.locator(".collection")
+    expect(library).to_have_count(1)
     expect(library).to_contain_text("can be searched")
     figures = dict(zip(library.locator("dt").all_inner_texts(), library.locator("dd").all_inner_texts(), strict=True))
     assert (figures["Documents"], figures["Passages"], figures["Commits"]) == ("11", "11", "1")

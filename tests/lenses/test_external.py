@@ -92,7 +92,6 @@ def test_records_with_a_vector(tmp_path: Path) -> None:
     ("line", "complaint"),
     [
         ('{"id": "a"}', "no vector field; expected 'vector'"),
-        ('{"vector": {}}', "no id field"),
         ('{"id": "a", "vector": {"cat": -1}}', "weight of term 'cat' is -1"),
         ('{"id": "a", "vector": [1, 2]}', "expected an object of terms and weights"),
         ('{"id": "a", "vector": {"cat": NaN}}', "weight of term 'cat' is nan"),

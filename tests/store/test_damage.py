@@ -351,9 +351,9 @@ def test_vectors_of_another_model_are_refused(folder: Path) -> None:
             collection.search(["river"], lenses=["dense"])
         with pytest.raises(BadModel, match=fingerprint):
             collection.search(["river"])
-        collection.add([Document("new", "A river that must not be encoded.")])
         with pytest.raises(BadModel, match=fingerprint):
-            collection.commit()
+            collection.add([Document("new", "A river that must not be encoded.")])
+        collection.commit()
         assert collection.check().problems == []
         assert collection.get("new") is None
 

@@ -158,7 +158,9 @@ def test_explanations_of_a_lens(texts: Path, lens: str) -> None:
     assert MODEL is not None
     with Collection.open(texts, encoder=RecordedModel(MODEL, threads=1)) as collection:
         for doc_id, recorded in RECORD["texts"]["by_lens"][lens]["explanations"].items():
-            require_same(collection.explain(QUERIES[0], doc_id, lenses=[lens]), recorded, 1e-4 if lens == "dense" else 1e-6)
+            # The rounding of float32 sums, here of residuals, depends on how many numbers the processor adds at once.
+            tolerance = {"dense": 1e-4, "multi": 1e-5}.get(lens, 1e-6)
+            require_same(collection.explain(QUERIES[0], doc_id, lenses=[lens]), recorded, tolerance)
 
 
 @pytest.mark.skipif(not MODEL or ModelFolder.open(MODEL).fingerprint != FINGERPRINT, reason="another model is bundled")

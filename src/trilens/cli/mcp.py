@@ -22,7 +22,7 @@ def mcp(
     http: Annotated[
         bool, typer.Option("--http", help="Serve streamable HTTP on 127.0.0.1 instead of standard input and output.")
     ] = False,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port, with --http; 0 selects a free one.")] = 8001,
+    port: Annotated[int, typer.Option(min=0, max=65535, metavar="N", help="Port, with --http; 0 selects a free one.")] = 8001,
     threads: Threads = None,
     verify: Verify = False,
 ) -> None:
