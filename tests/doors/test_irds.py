@@ -11,7 +11,7 @@ ir_datasets = pytest.importorskip("ir_datasets", reason="run by scripts/test-doo
 
 from ir_datasets.datasets.base import Dataset
 from ir_datasets.formats import TrecQrels, TsvDocs, TsvQueries
-from ir_datasets.util import LocalDownload
+from ir_datasets.util import Download, LocalDownload, RequestsDownload
 
 from trilens.cli.main import app
 from trilens.datasets.layouts import open_dataset
@@ -37,7 +37,7 @@ QRELS = {"one": "1 0 d1 2\n1 0 d2 0\n2 0 d2 1\n", "twice": "1 0 d1 1\n1 0 d1 0\n
 
 @pytest.fixture
 def catalog(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """Datasets below one name: a corpus, two sets of judgements over it, and one whose files are missing."""
+    """Datasets below one name: a corpus, two sets of judgements over it, and two whose documents cannot be obtained."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     name = f"trilens-test-{tmp_path.name}"
 
@@ -51,8 +51,11 @@ def catalog(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     for judged, qrels in QRELS.items():
         judgements = TrecQrels(local(judged, qrels), {0: "no", 1: "yes", 2: "very"})
         ir_datasets.registry.register(f"{name}/{judged}", Dataset(docs, queries, judgements))
-    absent = TsvDocs(LocalDownload(tmp_path / "absent.tsv"))
-    ir_datasets.registry.register(f"{name}/absent", Dataset(absent, queries, judgements))
+    absent = LocalDownload(tmp_path / "absent.tsv")
+    mirrors = [RequestsDownload("http://127.0.0.1:9/docs.tsv"), RequestsDownload("http://127.0.0.1:9/mirror.tsv")]
+    unreachable = Download(mirrors, tmp_path / "unreachable.tsv")
+    for problem, source in (("absent", absent), ("unreachable", unreachable)):
+        ir_datasets.registry.register(f"{name}/{problem}", Dataset(TsvDocs(source), queries, judgements))
     yield name
 
 
@@ -98,6 +101,7 @@ def test_eval_and_tune_take_the_name(catalog: str, tmp_path: Path, capsys: pytes
         ("trilens-no-such-dataset", BadInput, "ir_datasets has no dataset 'trilens-no-such-dataset'"),
         ("{}", BadInput, "has no qrels; expected documents, queries and judgements"),
         ("{}/absent", ServiceFailed, "cannot be obtained"),
+        ("{}/unreachable", ServiceFailed, r"unreachable cannot be obtained \(All download sources failed\); repair"),
     ],
 )
 def test_errors_are_one_line(catalog: str, name: str, error: type[Exception], message: str) -> None:

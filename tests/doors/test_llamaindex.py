@@ -96,6 +96,7 @@ def test_an_index_over_the_store(store: LlamaIndexVectorStore) -> None:
     assert found.node.ref_doc_id == "git" and found.text == TEXTS["git"]
     again = VectorStoreIndex.from_vector_store(store, embed_model=MockEmbedding(embed_dim=2))
     assert [n.text for n in again.as_retriever(filters=only("n", 4)).retrieve("water radiator")] == [TEXTS["fins"]]
+    assert store.class_name() == "LlamaIndexVectorStore"
     again.delete_ref_doc("git")
     assert again.as_retriever().retrieve("undo a commit") == []
     assert len(store.client) == 3

@@ -55,8 +55,9 @@ def test_a_rank_cutoff_becomes_the_number_of_results(collection: Collection) -> 
 def test_an_experiment_measures_it(collection: Collection) -> None:
     qrels = pd.DataFrame([["q1", "pumps", 1], ["q2", "git", 1], ["q3", "fins", 1]], columns=["qid", "docno", "label"])
     retriever = PyTerrierRetriever(collection, lenses=["bm25"])
-    measured = pt.Experiment([retriever], QUERIES, qrels, eval_metrics=["recip_rank"], names=["bm25"])
+    measured = pt.Experiment([retriever], QUERIES, qrels, eval_metrics=["recip_rank"])
     assert measured["recip_rank"].iloc[0] == pytest.approx(2 / 3)
+    assert measured["name"].iloc[0] == "trilens(small.trilens, lenses=['bm25'])"
 
 
 def test_queries_keep_their_columns_and_may_have_documents(collection: Collection) -> None:
@@ -82,3 +83,5 @@ def test_the_indexer_makes_and_updates_a_collection(tmp_path: Path) -> None:
         indexer.index([{"docno": "x"}])
     with pytest.raises(BadInput, match="expected a list of text"):
         PyTerrierRetriever(collection, fields=["score"])
+    with pytest.raises(BadInput, match="got str; expected a trilens"):
+        PyTerrierRetriever("c")  # type: ignore[arg-type]

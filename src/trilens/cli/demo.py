@@ -17,12 +17,12 @@ from trilens.cli.hits import side_by_side
 from trilens.cli.options import Json
 from trilens.cli.progress import progress_bar
 from trilens.cli.render import out, print_json
-from trilens.cli.serve import INSTALL
 from trilens.cli.warmup import first_search
 from trilens.collection import Collection
 from trilens.encode.folder import fingerprint_model
 from trilens.encode.models import resolve_model
-from trilens.errors import BadInput, TrilensError
+from trilens.errors import TrilensError
+from trilens.extras import needs_extra
 from trilens.read.python_docs import standard_library
 from trilens.search.hits import HITS, Hit
 from trilens.store.config import DEFAULT_MODEL
@@ -119,11 +119,9 @@ def _answer(collection: Collection, question: str, json: bool, console: Console)
 
 def _serve(path: Path, question: str | None) -> None:
     """Serve the web page on the default port, or on another one if that is taken."""
-    try:
+    with needs_extra("serve"):
         from trilens.http.server import is_free
         from trilens.http.start import ServeOptions, start
-    except ImportError as error:
-        raise BadInput(INSTALL) from error
 
     def print_address(address: str) -> None:
         parameters = f"?{urlencode({'q': question})}" if question else ""

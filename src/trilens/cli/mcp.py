@@ -9,9 +9,6 @@ import typer
 from trilens.cli.options import Threads, Verify
 from trilens.cli.serve import collection_folders
 from trilens.collection import Collection
-from trilens.errors import BadInput
-
-INSTALL = "the MCP server needs additional packages: run `pip install 'trilens[mcp]'`"
 
 
 def mcp(
@@ -37,10 +34,8 @@ def mcp(
 
       trilens mcp papers.trilens notes=old/notes.trilens --http --port 9001
     """
-    try:
-        from trilens.integrations.mcp import make_server, serve_http, serve_stdio
-    except ImportError as error:
-        raise BadInput(INSTALL) from error
+    from trilens.integrations.mcp import make_server, serve_http, serve_stdio
+
     with ExitStack() as opened:
         collections: dict[str, Collection] = {}
         for name, path in collection_folders(paths).items():

@@ -8,9 +8,9 @@ import typer
 
 from trilens.cli.options import Verify
 from trilens.errors import BadInput
+from trilens.extras import needs_extra
 
 ACCESS, LIMITS, LOGS = "Access", "Limits", "Logs"  # panels of the help
-INSTALL = "the service needs additional packages: run `pip install 'trilens[serve]'`"
 
 
 def serve(
@@ -134,11 +134,9 @@ def serve(
 
       trilens serve my.trilens --host 0.0.0.0 --keys keys.txt --write
     """
-    try:
+    with needs_extra("serve"):
         from trilens.http.limits import Limits
         from trilens.http.start import ServeOptions, start
-    except ImportError as error:
-        raise BadInput(INSTALL) from error
     limits = Limits(
         body_bytes=max_body,
         k=max_k,

@@ -13,6 +13,7 @@ from trilens.datasets.dataset import Split, judged_split
 from trilens.datasets.qrels import Qrels
 from trilens.datasets.queries import Queries, Query
 from trilens.errors import BadInput, ServiceFailed
+from trilens.extras import needs_extra
 from trilens.text.files import shown
 
 PREFIX = "irds/"
@@ -114,12 +115,8 @@ def _records(dataset: Any) -> Iterator[dict[str, str]]:
 
 
 def _load(dataset_id: str) -> Any:
-    try:
+    with needs_extra("irds"):
         import ir_datasets
-    except ModuleNotFoundError as error:
-        raise BadInput(
-            f"{PREFIX}{dataset_id} needs {error.name}, which is not installed; install it with `pip install 'trilens[irds]'`"
-        ) from error
     try:
         return ir_datasets.load(dataset_id)
     except KeyError as error:
@@ -127,5 +124,7 @@ def _load(dataset_id: str) -> Any:
 
 
 def _failed(dataset_id: str, error: Exception) -> ServiceFailed:
-    reason = " ".join(str(error).split()) or type(error).__name__
+    # Of a failed download, ir_datasets has said each attempt; its error lists them all again.
+    told = error.args[0] if isinstance(error, RuntimeError) and error.args else error
+    reason = " ".join(str(told).split()) or type(error).__name__
     return ServiceFailed(f"{PREFIX}{shown(Path(dataset_id))} cannot be obtained ({reason}); repair the cause and try again")

@@ -13,8 +13,8 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from trilens.collection import Collection
 from trilens.errors import BadFilter, BadInput
+from trilens.extras import needs_extra
 from trilens.integrations.documents import metadata_of, text_of, to_document
-from trilens.integrations.extra import needs_extra
 from trilens.integrations.haystack_fields import distinct_values, field_types, smallest_and_largest
 from trilens.integrations.haystack_filters import META, translate
 from trilens.integrations.shared import SharedCollection

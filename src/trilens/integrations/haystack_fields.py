@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from trilens.integrations.extra import needs_extra
+from trilens.extras import needs_extra
 from trilens.integrations.haystack_filters import META
 
 with needs_extra("haystack"):

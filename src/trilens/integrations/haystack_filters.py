@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from trilens.errors import BadFilter
-from trilens.integrations.extra import needs_extra
+from trilens.extras import needs_extra
 from trilens.integrations.filters import (
     EVERYTHING,
     NOTHING,

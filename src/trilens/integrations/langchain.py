@@ -14,9 +14,9 @@ from pydantic import ConfigDict, Field, PrivateAttr
 
 from trilens.collection import Collection
 from trilens.errors import BadInput
+from trilens.extras import needs_extra
 from trilens.integrations.documents import metadata_of, text_of, to_document
 from trilens.integrations.embeddings import FunctionEncoder
-from trilens.integrations.extra import needs_extra
 from trilens.integrations.shared import DENSE, SharedCollection
 from trilens.kernels.array_types import Float32s
 from trilens.search.hits import Hit

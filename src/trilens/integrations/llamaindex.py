@@ -12,8 +12,8 @@ from pydantic import PrivateAttr
 
 from trilens.collection import Collection
 from trilens.errors import BadInput
+from trilens.extras import needs_extra
 from trilens.integrations.documents import metadata_of, to_document
-from trilens.integrations.extra import needs_extra
 from trilens.integrations.filters import Filter, all_of, compare
 from trilens.integrations.llamaindex_filters import translate
 from trilens.integrations.shared import DENSE, SharedCollection
@@ -95,6 +95,11 @@ class LlamaIndexVectorStore(BasePydanticVectorStore):
         super().__init__()
         self._shared = SharedCollection(collection)
         self._search = search
+
+    @classmethod
+    def class_name(cls) -> str:
+        """The name of the class for LlamaIndex."""
+        return cls.__name__
 
     @property
     def client(self) -> Collection:

@@ -5,7 +5,7 @@ in the metadata satisfies a comparison if an element does.
 """
 
 from trilens.errors import BadFilter
-from trilens.integrations.extra import needs_extra
+from trilens.extras import needs_extra
 from trilens.integrations.filters import EVERYTHING, Filter, all_of, any_of, compare, negate
 
 with needs_extra("llamaindex"):

@@ -8,19 +8,21 @@ from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import quote, unquote
 
-import anyio
-import anyio.to_thread
-import uvicorn
-from mcp import types
-from mcp.server import Server, ServerRequestContext
-from mcp.server.stdio import stdio_server
-from mcp.shared.exceptions import MCPError
-
 from trilens import __version__
 from trilens.collection import Collection
 from trilens.errors import BadInput, TrilensError
+from trilens.extras import needs_extra
 from trilens.integrations.mcp_tools import TOOLS, Shelf
 from trilens.text.document import Document
+
+with needs_extra("mcp"):
+    import anyio
+    import anyio.to_thread
+    import uvicorn
+    from mcp import types
+    from mcp.server import Server, ServerRequestContext
+    from mcp.server.stdio import stdio_server
+    from mcp.shared.exceptions import MCPError
 
 LOOPBACK = "127.0.0.1"
 GRACE_SECONDS = 2
@@ -149,8 +151,10 @@ def _resource(collection: str, document: Document) -> types.Resource:
 
 
 def _read(shelf: Shelf, uri: str) -> types.ReadResourceResult:
-    name, _, doc_id = (unquote(part) for part in uri.removeprefix(SCHEME).partition("/"))
+    name, slash, doc_id = (unquote(part) for part in uri.removeprefix(SCHEME).partition("/"))
     try:
+        if not uri.startswith(SCHEME) or not slash:
+            raise BadInput(f"resource is {uri!r}; expected {SCHEME}COLLECTION/DOC_ID, as resources/list has them")
         document = TOOLS["get_document"].call(shelf, {"collection": name, "doc_id": doc_id})
     except TrilensError as error:
         raise MCPError(types.INVALID_PARAMS, str(error), {"uri": uri}) from error

@@ -10,7 +10,7 @@ from trilens.encode.model import HeadsEncoder
 from trilens.encode.models import resolve_model
 from trilens.encode.onnx import OnnxEncoder
 from trilens.errors import BadInput
-from trilens.integrations.extra import needs_extra
+from trilens.extras import needs_extra
 from trilens.kernels.array_types import Float32s
 from trilens.represent import Dense
 

@@ -9,8 +9,9 @@ from typing import Any
 
 from trilens.collection import Collection
 from trilens.errors import BadInput
+from trilens.extras import needs_extra
 from trilens.integrations.documents import to_document
-from trilens.integrations.extra import needs_extra
+from trilens.integrations.shared import require_collection
 from trilens.search.hits import Hit
 from trilens.text.document import Document
 
@@ -30,12 +31,18 @@ class PyTerrierRetriever(pt.Transformer):
     """
 
     def __init__(self, collection: Collection, num_results: int = 1000, fields: Sequence[str] = (), **search: Any) -> None:
+        require_collection(collection)
         if isinstance(fields, str) or set(fields) & {"qid", "query", *RESULT_COLUMNS}:
             raise BadInput(f"fields is {fields!r}; expected a list of text, title, passage or names of metadata")
         self.collection = collection
         self.num_results = num_results
         self.fields = tuple(fields)
         self.search_options = search
+
+    def __repr__(self) -> str:
+        """The collection and the search options: the name in tables of experiments."""
+        options = (f"{name}={value!r}" for name, value in self.search_options.items())
+        return f"trilens({', '.join([self.collection.path.name, *options])})"
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """The ranked documents of each query; other columns of the queries are kept. Queries may already have documents."""

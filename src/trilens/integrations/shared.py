@@ -22,14 +22,17 @@ from trilens.text.passages import passage_text
 DENSE: Final = "dense"
 
 
+def require_collection(given: object) -> None:
+    """Refuse anything else, such as the path of a collection."""
+    if not isinstance(given, Collection):
+        raise BadInput(f"got {type(given).__name__}; expected a trilens.Collection: open it with Collection.open(path)")
+
+
 class SharedCollection:
     """Changes are made one at a time and committed at once; after an error nothing is changed."""
 
     def __init__(self, collection: Collection) -> None:
-        if not isinstance(collection, Collection):
-            raise BadInput(
-                f"got {type(collection).__name__}; expected a trilens.Collection: open it with Collection.open(path)"
-            )
+        require_collection(collection)
         self.collection = collection
         self._lock = Lock()
 
