@@ -96,6 +96,7 @@ class ReadingTool:
         schema["properties"].pop("hyde", None)
         if issubclass(self.arguments, SearchOptions):
             schema["description"] = SearchOptions.__doc__
+            schema["properties"]["k"]["maximum"] = MOST_HITS
         return schema
 
     def call(self, shelf: Shelf, given: Mapping[str, Any]) -> dict[str, Any]:

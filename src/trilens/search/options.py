@@ -124,8 +124,8 @@ class SearchOptions(Frozen):
     details  add to each hit a snippet with its matches, and how strongly each lens finds that it matches
     """
 
-    k: Annotated[int, BeforeValidator(_read_count), Field(strict=True, ge=1, le=MOST_HITS)] = 10
-    offset: Annotated[int, BeforeValidator(_read_count), Field(strict=True, ge=0, le=MOST_HITS)] = 0
+    k: Annotated[int, Field(strict=True, ge=1, le=MOST_HITS), BeforeValidator(_read_count)] = 10
+    offset: Annotated[int, Field(strict=True, ge=0, le=MOST_HITS), BeforeValidator(_read_count)] = 0
     lenses: Annotated[Sequence[str] | None, BeforeValidator(list_of_names)] = None
     filter: Annotated[dict[str, Any] | None, BeforeValidator(_read_filter)] = None
     exact: Annotated[bool, Field(strict=True)] = False

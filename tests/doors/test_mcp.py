@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("mcp")
+pytest.importorskip("mcp", reason="run by scripts/test-doors")
 pytest.importorskip("httpx")
 
 import httpx
@@ -53,8 +53,8 @@ async def over_http(*folders: str) -> AsyncIterator[Client]:
     try:
         line = process.stdout.readline()
         assert line.startswith("serving at http://127.0.0.1:"), process.stderr.read()
-        refused = httpx.post(line.split()[2], headers={"Host": "evil.example"}, json={})
-        assert refused.status_code == 421
+        for foreign, status in (({"Host": "evil.example"}, 421), ({"Origin": "http://evil.example"}, 403)):  # DNS rebinding
+            assert httpx.post(line.split()[2], headers=foreign, json={}).status_code == status
         async with Client(line.split()[2]) as client:
             yield client
     finally:
@@ -77,6 +77,8 @@ async def use_tools(client: Client, small: Path) -> None:
     assert all(tool.annotations and tool.annotations.read_only_hint for tool in tools.values())
     offered = set(tools["search"].input_schema["properties"])
     assert offered == {"query", "collection", *SearchOptions.model_fields} - {"hyde"}
+    count = tools["search"].input_schema["properties"]["k"]
+    assert (count["minimum"], count["maximum"]) == (1, 100) and not {"ge", "le"} & set(count)
 
     listed = await called(client, "list_collections")
     assert listed["collections"][0] == {"name": "Small Texts", "documents": len(TEXTS), "lenses": ["bm25"]}
@@ -137,8 +139,13 @@ async def read_resources(client: Client) -> None:
     odd = next(resource for resource in resources if resource.name == ODD)
     (content,) = (await client.read_resource(odd.uri)).contents
     assert content.text == TEXTS[ODD][1]  # type: ignore[union-attr]
-    for uri in ("trilens://many/none", "trilens://other/x", "file:///etc/passwd"):
-        with pytest.raises(MCPError, match=r"there is no|collection|doc_id"):
+    for uri, says in (
+        ("trilens://many/none", "there is no document 'none'"),
+        ("trilens://other/x", "there is no collection 'other'"),
+        ("file:///etc/passwd", "expected trilens://COLLECTION/DOC_ID"),
+        ("trilens://many", "expected trilens://COLLECTION/DOC_ID"),
+    ):
+        with pytest.raises(MCPError, match=says):
             await client.read_resource(uri)
     with pytest.raises(MCPError, match="cursor is '9:0'"):
         await client.list_resources(cursor="9:0")
