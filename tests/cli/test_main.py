@@ -1,5 +1,6 @@
 """The command line as users meet it: what goes to which stream, exit codes, one line for every error."""
 
+import inspect
 import json
 import re
 import subprocess
@@ -200,6 +201,21 @@ def test_values_have_names_in_capitals(command: str) -> None:
         parameter.name for parameter in valued if not (parameter.metavar or "").isupper() and parameter.name not in CHOICES
     ]
     assert unnamed == []
+
+
+@pytest.mark.parametrize("command", NAMES)
+def test_help_shows_no_types_of_python_and_whole_paragraphs(
+    command: str, trilens: Trilens, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "2000")  # wider than the source, so that every paragraph is one line
+    (usage, *lines) = [line.strip(" │") for line in trilens(command, "--help").out.splitlines() if line.strip()]
+    assert not re.search(r"<(bool|str|list|path|int|float)\b", "\n".join(lines))
+    arguments = [known for known in load_command(command).params if known.param_type_name == "argument"]
+    shown = [known.metavar if known.required else f"[{known.metavar}]" for known in arguments]
+    assert usage.split()[-1 - len(shown) :] == ["[OPTIONS]", *shown]
+    paragraphs = inspect.cleandoc(load_command(command).callback.__doc__).split("\n\n")
+    prose = [" ".join(paragraph.split()) for paragraph in paragraphs if not paragraph.startswith(" ")]
+    assert set(prose) <= set(lines)
 
 
 def test_help_lists_every_command_once_with_the_first_line_of_its_docstring(trilens: Trilens) -> None:

@@ -5,6 +5,7 @@ Exit codes: 0 success, 1 failure with a one-line error message, 2 usage error, 1
 
 import ast
 import os
+import re
 import sys
 from collections import Counter
 from contextlib import suppress
@@ -32,8 +33,30 @@ COMMANDS = {
 }
 
 
-class Command(TyperCommand):
+class WithoutTypes:
+    """A command whose help has values by their metavars and flags without a value, not by types, which are those of Python."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """The arguments and options."""
+        parameters: list[Any] = super().get_params(ctx)  # type: ignore[misc]
+        for parameter in parameters:
+            if parameter.param_type_name == "argument" or parameter.is_flag:
+                parameter.display_type_rich = _no_type
+        return parameters
+
+
+class Command(WithoutTypes, TyperCommand):
     """A command that refuses repeated options, of which all but the last would be dropped silently."""
+
+    def __init__(self, *arguments: Any, **settings: Any) -> None:
+        """Join the lines of each paragraph of the help, which may be wider than the terminal."""
+        super().__init__(*arguments, **settings)
+        self.help = re.sub(r"(?<=\S)\n(?=\S)", " ", self.help or "")
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """The usage line: metavars, in brackets if they may be left out. Versions of typer differ in what they add."""
+        arguments = [parameter for parameter in self.get_params(ctx) if parameter.param_type_name == "argument"]
+        return ["[OPTIONS]", *(str(given.metavar) if given.required else f"[{given.metavar}]" for given in arguments)]
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Check for repeated options, then parse."""
@@ -45,7 +68,11 @@ class Command(TyperCommand):
         return super().parse_args(ctx, args)
 
 
-class Commands(TyperGroup):
+def _no_type(**_context: Any) -> None:
+    """The type that typer shows beside a parameter: none."""
+
+
+class Commands(WithoutTypes, TyperGroup):
     """The commands by name. A command is imported when it is used; the help shows the first lines of their docstrings."""
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
