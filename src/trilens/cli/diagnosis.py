@@ -14,10 +14,11 @@ from importlib.metadata import PackageNotFoundError, entry_points
 from pathlib import Path
 from pkgutil import iter_modules
 from time import perf_counter
+from traceback import walk_tb
 from typing import Any, TypeVar
 
 from trilens import __version__
-from trilens.cli.requirements import Extra, dependencies, extras, unmet
+from trilens.cli.requirements import Extra, dependencies, extras, problems
 from trilens.errors import TrilensError
 from trilens.text.files import shown, user_cache
 
@@ -51,7 +52,7 @@ def diagnose() -> Diagnosis:
     found = Diagnosis()
     found.versions = {"trilens": __version__, "Python": platform.python_version()} | (_try(found, dependencies) or {})
     found.extras = _try(found, extras) or []
-    found.problems += [f"{wanted} is not installed; run `pip install '{wanted}'`" for wanted in _try(found, unmet) or ()]
+    found.problems += _try(found, problems) or []
     found.machine = {"platform": platform.platform(), **_cores(), "instruction sets": _try(found, _instruction_sets) or []}
     found.plug_ins = {f"{entry.group}: {entry.name}": entry.value for group in PLUG_INS for entry in entry_points(group=group)}
     found.problems += _try(found, _plug_in_problems) or []
@@ -75,12 +76,18 @@ def _try(found: Diagnosis, examine: Callable[[], Finding]) -> Finding | None:
     except TrilensError as error:
         problem = str(error)
     except ImportError as error:
-        problem = f"{error.name or 'a package'} cannot be imported ({_line(error)}); install trilens again"
+        problem = f"{error.name or _raised_by(error)} cannot be imported ({_line(error)}); install trilens again"
     except (OSError, RuntimeError, ValueError, AttributeError) as error:
         problem = f"{examine.__name__.strip('_').replace('_', ' ')} failed: {type(error).__name__} ({_line(error)})"
     if problem not in found.problems:
         found.problems.append(problem)
     return None
+
+
+def _raised_by(error: Exception) -> str:
+    """The package whose code raised an error: packages that fail to load their own libraries may not name themselves."""
+    *_, (frame, _number) = walk_tb(error.__traceback__)
+    return str(frame.f_globals["__name__"]).partition(".")[0]
 
 
 def _line(error: Exception) -> str:

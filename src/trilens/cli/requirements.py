@@ -7,7 +7,7 @@ from importlib.metadata import PackageNotFoundError, metadata, version
 from packaging.requirements import Requirement
 
 PACKAGE = "trilens"
-CONTRIBUTORS = ("dev", "bench")  # extras that only contributors need
+CONTRIBUTORS = ("dev", "doors", "bench")  # extras that only contributors need
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,9 +24,15 @@ def dependencies() -> dict[str, str]:
     return {wanted.name: _version(wanted) for wanted in _requirements("")}
 
 
-def unmet(extra: str = "") -> tuple[str, ...]:
-    """The requirements of the package, or of one of its extras, that are missing or installed in an untested version."""
+def unmet(extra: str) -> tuple[str, ...]:
+    """The requirements of an extra that are missing or installed in an untested version."""
     return tuple(_described(wanted) for wanted in _requirements(extra) if not _is_met(wanted))
+
+
+def problems() -> list[str]:
+    """What the package itself needs and does not have: one line each, with the command that installs it."""
+    wrong = [wanted for wanted in _requirements("") if not _is_met(wanted)]
+    return [f"{_described(wanted)} is needed; run `pip install '{wanted.name}{wanted.specifier}'`" for wanted in wrong]
 
 
 def extras() -> list[Extra]:
