@@ -52,22 +52,24 @@ def cpu_seconds() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def output(python: Path, code: str) -> str:
+def output(python: Path, code: str, environment: Mapping[str, str]) -> str:
     """What a program prints."""
-    return subprocess.run([python, "-c", code], check=True, capture_output=True, text=True).stdout
+    return subprocess.run([python, "-c", code], check=True, capture_output=True, text=True, env=environment).stdout
 
 
 def measure(wheel: Path, folder: Path, repeats: int) -> dict[str, Any]:
     """Install a wheel and start its commands."""
     programs, packages = install(wheel, folder / "environment")
     size, bytecode = folder_bytes(packages), sum(map(folder_bytes, packages.rglob("__pycache__")))
-    environment = os.environ | {"HOME": str(folder), "XDG_CACHE_HOME": str(folder / "cache")}
+    # Variables such as PYTHONPATH would put other packages before those that are installed.
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    environment |= {"HOME": str(folder), "XDG_CACHE_HOME": str(folder / "cache")}
     trilens, python, collection = programs / "trilens", programs / "python", folder / "c.trilens"
     source = folder / "documents.jsonl"
     source.write_text("".join(json.dumps(document) + "\n" for document in DOCUMENTS), encoding="utf-8")
     timed([trilens, "index", source, "--to", collection, "--lens", "bm25"], 0, environment)
-    listed = output(python, LISTING)
-    imports = [float(output(python, IMPORT)) for _ in range(repeats + 1)]
+    listed = output(python, LISTING, environment)
+    imports = [float(output(python, IMPORT, environment)) for _ in range(repeats + 1)]
     return {
         "data": blake2b(listed.encode(), digest_size=8).hexdigest(),
         "packages": len(listed.split()),
