@@ -43,20 +43,20 @@ def halves(split: str) -> str:
 
 
 def models() -> str:
-    """Means over the collections of the default search, for each model and commit; equal results of a model are listed once."""
-    runs: dict[tuple[str, str], list[Row]] = {}
+    """Means over the collections of the default search, by the last rows of each model and its default lenses."""
+    last: dict[tuple[str, ...], dict[tuple[str, str], Row]] = {}
     for row in rows("everyday"):
         if row["system"] == DEFAULT_SEARCH:
-            runs.setdefault((row["model"], row["commit"]), []).append(row)
-    most = max(len({row["dataset"] for row in found}) for found in runs.values())
-    lines: dict[tuple[str, ...], list[str]] = {}
-    for (model, commit), found in runs.items():
-        halves = [list({row["dataset"]: row for row in found if row["split"] == split}.values()) for split in SPLITS]
-        cells = [_mean(half, measure, most) for half in halves for measure in MEASURES]
-        title = f"{found[-1]['model_name']} ({model[:8]}), {' + '.join(found[-1]['lenses'])}, {commit}"
-        lines.setdefault((model, *cells), [title, *cells])
+            last.setdefault((row["model"], *row["lenses"]), {})[row["split"], row["dataset"]] = row
+    most = max(len({dataset for _, dataset in found}) for found in last.values())
+    lines = []
+    for (model, *lenses), found in last.items():
+        halves = [[row for (half, _), row in found.items() if half == split] for split in SPLITS]
+        lines.append(
+            [f"{model}, {' + '.join(lenses)}", *(_mean(half, measure, most) for half in halves for measure in MEASURES)]
+        )
     header = [f"{split} {SHOWN.get(measure, measure)}" for split in SPLITS for measure in MEASURES]
-    return markdown(["model, lenses, commit", *header], list(lines.values()))
+    return markdown(["model and its default lenses", *header], lines)
 
 
 def agreement() -> str:
