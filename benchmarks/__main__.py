@@ -84,6 +84,13 @@ CHAPTERS = {
         "hours the first time (encoding every corpus), then 30 minutes",
         (("quality",),),
     ),
+    "everyday": Chapter(
+        "everyday questions over three collections that every Debian machine can build",
+        "Debian's package lists, through apt; groff",
+        "10 minutes the first time (encoding the collections), then seconds",
+        (("everyday",),),
+        before=(("everyday.build", "--to", "runs/everyday/corpora"),),
+    ),
     "reference": Chapter(
         "the checkpoint of the bundled dense vectors, float32 in torch",
         f"{DATA}; $TRILENS_CHECKPOINT, the weights of the bundled model",

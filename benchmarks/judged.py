@@ -3,3 +3,4 @@
 # Collections of the averaged column, by folder name.
 AVERAGED = ("scifact", "nfcorpus", "vaswani", "cranfield", "cacm")
 TUNED = "tuned fusion of five lenses"
+DEFAULT_SEARCH = "default search"

@@ -43,7 +43,7 @@ from trilens.evaluate.significance import ROUNDS, SEED, holm, randomisation_p
 from trilens.evaluate.tuning import TuningSet, tune
 from trilens.index.multi_params import MultiParams
 from trilens.read.readers import read, survey
-from trilens.store.config import DEFAULT_MODEL, WORD_PASSAGES
+from trilens.store.config import DEFAULT_MODEL, WORD_PASSAGES, PassageConfig
 from trilens.store.schema import FILE_NAME
 
 # Collection name in the tables → folder.
@@ -69,7 +69,7 @@ class System:
 
     lenses: Sequence[str]
     params: Mapping[str, Any] = field(default_factory=dict)
-    fusion: str = "none"
+    fusion: str | None = "none"  # None: the default fusion of the collection
 
 
 SYSTEMS = {
@@ -108,14 +108,14 @@ class Bench:
         return self.cache / self.fingerprint / f"{name.replace(' ', '-')}-{corpus}"
 
 
-def indexed(bench: Bench, name: str) -> Collection:
-    """Open the cached collection of a corpus with every lens, encoding what is missing."""
+def indexed(bench: Bench, name: str, lenses: Sequence[str] = LENSES, passages: PassageConfig = WORD_PASSAGES) -> Collection:
+    """Open the cached collection of a corpus, by default with every lens, encoding what is missing."""
     path = bench.folder(name) / "all.trilens"
     corpus = bench.dataset(name).corpus_path
     documents = survey([corpus]).documents
     cached = (path / FILE_NAME).exists()
     collection = (
-        Collection.open(path) if cached else Collection.create(path, lenses=LENSES, model=bench.model, passages=WORD_PASSAGES)
+        Collection.open(path) if cached else Collection.create(path, lenses=lenses, model=bench.model, passages=passages)
     )
     if len(collection) != documents:
         with progress_bar(f"encoding {name}", documents, "docs") as advance:
@@ -180,15 +180,15 @@ def values_file(bench: Bench, name: str, system: str) -> Path:
     return bench.folder(name) / f"{system.replace(' ', '-')}.json"
 
 
-def answers(collection: Collection, queries: Mapping[str, str], how: System, what: str) -> Run:
-    """Search all queries in batches on several threads."""
+def answers(collection: Collection, queries: Mapping[str, str], how: System, what: str, depth: int = DEPTH) -> Run:
+    """Search all queries in batches on several threads; each has at most `depth` results."""
 
     def search(batch: Sequence[str]) -> Run:
         texts = [queries[query_id] for query_id in batch]
-        results = collection.search(texts, DEPTH, lenses=how.lenses, params=how.params, fusion=how.fusion)
+        results = collection.search(texts, depth, lenses=how.lenses, params=how.params, fusion=how.fusion)
         # Ranks as scores preserve the tie-breaking of the search.
         return {
-            query_id: {hit.doc_id: float(DEPTH - rank) for rank, hit in enumerate(hits)}
+            query_id: {hit.doc_id: float(depth - rank) for rank, hit in enumerate(hits)}
             for query_id, hits in zip(batch, results, strict=True)
         }
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks.record import COMMITTED, RESULTS, ROOT
-from benchmarks.tables import curves, install, quality, races, readers, soak, speed, summary
+from benchmarks.tables import curves, everyday, install, quality, races, readers, soak, speed, summary
 from benchmarks.tables.markdown import not_measured
 from trilens.store.config import DEFAULT_MODEL
 
@@ -27,6 +27,10 @@ TABLES: dict[str, tuple[str, Callable[[], str]]] = {
     "tuned": ("quality", quality.tuned),
     "precision": ("quality", quality.precision),
     "significance": ("significance", quality.significance),
+    "everyday-dev": ("everyday", everyday.dev),
+    "everyday-test": ("everyday", everyday.test),
+    "everyday-models": ("everyday", everyday.models),
+    "everyday-agreement": ("everyday-agreement", everyday.agreement),
     "words": ("words", quality.words),
     "ablations": ("ablations", quality.ablations),
     "recipes": ("recipes", quality.recipes),

@@ -1,0 +1,1 @@
+"""Everyday questions over three collections that can be built on every Debian machine."""

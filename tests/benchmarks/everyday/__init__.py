@@ -1,0 +1,1 @@
+"""Tests of the everyday questions: builders, merging and the chapter."""
