@@ -4,9 +4,10 @@
 
 The other tree builds the collection once, into `--cache`; this tree searches a copy that it upgrades. Each tree runs in a
 process of its own, which is started anew `--launches` times, because the memory layout of a process alone changes times by a
-few percent. Every round times all measurements in both trees, and the tree that goes first alternates, so that a change of the
-machine's load affects both; the ratio is the median of the ratios of all rounds. `searcher` is the search of a lens for encoded
-queries; `search` is `Collection.search`, with encoding, fusion and the texts of the hits.
+few percent. Every round measures the processor time of all searches in both trees, and the tree that goes first alternates,
+so that a change of the machine's load affects both; short measurements are repeated, and the fastest pass over the queries
+counts. The ratio is the median of the ratios of all rounds. `searcher` is the search of a lens for encoded queries; `search`
+is `Collection.search`, with encoding, fusion and the texts of the hits.
 """
 
 import argparse
@@ -46,7 +47,7 @@ class Tree:
         self.results = results
 
     def measure(self, kind: str, lenses: tuple[str, ...], warm_up: bool) -> None:
-        """Time one pass over the queries."""
+        """Time passes over the queries."""
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps({"kind": kind, "lenses": lenses}) + "\n")
         self._process.stdin.flush()

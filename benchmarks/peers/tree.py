@@ -2,21 +2,24 @@
 
     PYTHONPATH=TREE/src python -m benchmarks.peers.tree COLLECTION QUERIES.json
 
-Each line on standard input is a request {"kind": "searcher" or "search", "lenses": [...]}; the response is a JSON line with the
-milliseconds per query and the results. Only interfaces that old and new trees share are used. Nothing else of the benchmarks is
-imported, because it may not work with the API of the tree.
+Each line on standard input is a request {"kind": "searcher" or "search", "lenses": [...]}; the response is a JSON line with
+the milliseconds per query and the results. Times are processor time: what other processes do meanwhile is not in it. Passes
+over the queries are repeated for SECONDS and the fastest counts. Only interfaces that old and new trees share are used.
+Nothing else of the benchmarks is imported, because it may not work with the API of the tree.
 """
 
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from time import perf_counter
+from time import process_time
 from typing import Any
 
 import trilens
 from trilens.collection import Collection
 
 K = 10
+SECONDS = 0.5
 
 
 def main() -> None:
@@ -38,20 +41,28 @@ def main() -> None:
 
 
 def time_search(collection: Collection, lenses: list[str], queries: list[str]) -> dict[str, Any]:
-    """One pass of `Collection.search` over the queries, with encoding; one query per call."""
-    start = perf_counter()
-    answers = [collection.search([query], K, lenses=lenses)[0] for query in queries]
-    seconds = perf_counter() - start
-    return {"ms": 1000 * seconds / len(queries), "results": [[hit.doc_id for hit in hits] for hits in answers]}
+    """`Collection.search` of the queries, with encoding; one query per call."""
+    ms, answers = _fastest(lambda query: collection.search([query], K, lenses=lenses)[0], queries)
+    return {"ms": ms, "results": [[hit.doc_id for hit in hits] for hits in answers]}
 
 
 def time_searcher(collection: Collection, lens: str, encoded: list[Any]) -> dict[str, Any]:
-    """One pass of a lens searcher over the encoded queries; one query per call."""
+    """A lens searcher for the encoded queries; one query per call."""
     searcher = collection.snapshot.searcher(lens)
-    start = perf_counter()
-    tops = [searcher.search(query, K) for query in encoded]
-    seconds = perf_counter() - start
-    return {"ms": 1000 * seconds / len(encoded), "results": [top.rows[0].tolist() for top in tops]}
+    ms, tops = _fastest(lambda query: searcher.search(query, K), encoded)
+    return {"ms": ms, "results": [top.rows[0].tolist() for top in tops]}
+
+
+def _fastest(search: Callable[[Any], Any], queries: list[Any]) -> tuple[float, list[Any]]:
+    """The milliseconds per query of the fastest pass over the queries, and the results."""
+    fastest, begin = float("inf"), process_time()
+    while True:
+        start = process_time()
+        results = [search(query) for query in queries]
+        end = process_time()
+        fastest = min(fastest, end - start)
+        if end + fastest > begin + SECONDS:
+            return 1000 * fastest / len(queries), results
 
 
 def _respond(response: dict[str, Any]) -> None:

@@ -10,6 +10,8 @@ from trilens.errors import BadInput
 MAX_ID_BYTES = 1024
 MAX_METADATA_LEVELS = 32  # objects and lists inside each other; serialisers and parsers stop at some hundreds
 
+CANONICAL = json.JSONEncoder(ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":"))
+
 
 @dataclass(frozen=True, slots=True)
 class Document:
@@ -43,7 +45,7 @@ class Document:
     def metadata_json(self) -> str:
         """The metadata as canonical JSON: equal objects give equal strings."""
         try:
-            text = json.dumps(self.metadata, ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":"))
+            text = CANONICAL.encode(self.metadata)
         except (TypeError, ValueError, RecursionError) as error:
             raise BadInput(f"metadata of document {self.doc_id!r} cannot be written as JSON: {error}") from error
         require_utf8(f"metadata of document {self.doc_id!r}", text)
