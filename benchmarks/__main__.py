@@ -63,6 +63,12 @@ CHAPTERS = {
         "5 minutes",
         (("install",),),
     ),
+    "newcomer": Chapter(
+        "the time until a new user sees a first answer",
+        "the package index; --before, another checkout",
+        "10 minutes",
+        (("newcomer",),),
+    ),
     "endtoend": Chapter(
         "whole systems: trilens, bm25s, Pyserini, PyLate, txtai",
         f"{DATA}/squad-retrieval; $TRILENS_CHECKPOINT, the weights of the bundled model; Java 21 for Pyserini",

@@ -71,6 +71,12 @@ def commit() -> str:
     return _git("rev-parse", "--short=10", "HEAD") + ("-dirty" if changed else "")
 
 
+def commit_of(tree: Path) -> str:
+    """Commit of a tree; its path if it is not a git checkout."""
+    git = ["git", "-C", str(tree), "rev-parse", "--short=10", "HEAD"]
+    return subprocess.run(git, capture_output=True, text=True, check=False).stdout.strip() or str(tree)
+
+
 def _git(*arguments: str) -> str:
     return subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
 

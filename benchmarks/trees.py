@@ -23,7 +23,7 @@ from statistics import median
 from typing import Any
 
 from benchmarks.contest import THREAD_VARIABLES
-from benchmarks.record import ROOT, add_data, record, spread, started
+from benchmarks.record import ROOT, add_data, commit_of, record, spread, started
 from benchmarks.tasks import SEED, K, Task, read_task
 from trilens import Collection
 
@@ -115,12 +115,6 @@ def compare(this: Tree, other: Tree, rounds: int) -> None:
 def agreement(first: Sequence[Sequence[Any]], second: Sequence[Sequence[Any]]) -> float:
     """Share of the queries with equal results."""
     return round(sum(a == b for a, b in zip(first, second, strict=True)) / len(first), 4)
-
-
-def commit_of(tree: Path) -> str:
-    """Commit of a tree; its path if it is not a git checkout."""
-    git = ["git", "-C", str(tree), "rev-parse", "--short=10", "HEAD"]
-    return subprocess.run(git, capture_output=True, text=True, check=False).stdout.strip() or str(tree)
 
 
 def main() -> None:

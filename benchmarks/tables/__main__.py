@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks.record import COMMITTED, RESULTS, ROOT
-from benchmarks.tables import curves, everyday, install, quality, races, readers, soak, speed, summary
+from benchmarks.tables import curves, everyday, install, newcomer, quality, races, readers, soak, speed, summary
 from benchmarks.tables.markdown import not_measured
 from trilens.store.config import DEFAULT_MODEL
 
@@ -49,6 +49,7 @@ TABLES: dict[str, tuple[str, Callable[[], str]]] = {
     "serve": ("serve", speed.serve),
     "soak": ("soak", soak.soak),
     "install": ("install", install.install),
+    "newcomer": ("newcomer", newcomer.newcomer),
     "train": ("train", speed.train),
     "trees": ("trees", speed.trees),
 }

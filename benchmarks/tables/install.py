@@ -22,4 +22,4 @@ def install() -> str:
 def _line(row: Row) -> list[str]:
     sizes = [f"{row['packages']}", f"{row['megabytes']:.0f}", f"{row['megabytes_without_bytecode']:.0f}"]
     times = [f"{row[f'{name}_seconds_median']:.2f}" for name in ("version", "help", "search")]
-    return [row["tree"], *sizes, f"{row['import_ms_median']:.1f}", *times]
+    return [f"{row['tree']}, {row['tree_commit']}", *sizes, f"{row['import_ms_median']:.1f}", *times]
