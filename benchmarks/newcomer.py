@@ -45,7 +45,7 @@ def trial(tree: Path, documents: Path, folder: Path) -> Usages:
     """One new user: the steps with their usage."""
     clone, home = folder / "clone", folder / "home"
     home.mkdir()
-    subprocess.run(["git", "clone", "--quiet", tree, clone], check=True)
+    subprocess.run(["git", "-c", "advice.detachedHead=false", "clone", "--quiet", tree, clone], check=True)
     return dict((*_by_clone(clone, home), *_by_wheel(build(clone, folder), documents, folder, home)))
 
 
