@@ -75,6 +75,9 @@ def test_an_explanation_opens_with_parts_that_add_up_and_closes(page: Page) -> N
     total = float(panel.locator(".total b").inner_text())
     parts = [float(text) for text in panel.locator(".bars .value").all_inner_texts()]
     assert sum(parts) == pytest.approx(total, abs=0.0005)
+    places = panel.locator(".bars .name small").all_inner_texts()
+    assert [place for place in places if not re.fullmatch(r"(#\d+|not returned) · [+−]\d+\.\d σ", place)] == []
+    assert len(places) == 5
     panel.get_by_role("tab", name="multi").click()
     expect(panel.locator("canvas")).to_be_visible()
     panel.get_by_role("tab", name="bm25").click()
@@ -177,6 +180,11 @@ def test_gibberish_is_not_answered_confidently(page: Page) -> None:
     ask(page, "qwxz flurbel gronk")
     expect(page.get_by_role("status")).to_contain_text("only weak matches")
     expect(page.locator(".hit").first.get_by_text("weak match")).to_be_visible()
+    for mark in page.locator(".hit mark").all():
+        expect(mark).to_have_css("background-color", "rgba(0, 0, 0, 0)")
+    expect(page.locator(".hit .stack").first).to_have_css("opacity", "0.4")
+    page.locator(".hit .title").first.click()
+    expect(page.locator("#panel .total")).to_contain_text("weak match")
     ask(page, TEXTS["rmtree"][1])
     expect(page.locator(".hit").first).to_contain_text("shutil.rmtree")
     expect(page.locator(".hit").first.get_by_text("weak match")).to_have_count(0)
@@ -219,10 +227,12 @@ def test_documents_cannot_run_code(browser: Browser, tmp_path: Any) -> None:
         page = browser.new_page(base_url=service.address)
         page.goto("/?q=evil+words")
         expect(page.get_by_role("heading", name="API key required")).to_be_visible()
+        expect(page.get_by_role("alert")).to_have_text("A read key is required.")
+        expect(page.get_by_label("Collection", exact=True)).to_be_disabled()  # it has no choice
         page.get_by_role("textbox", name="Key").fill("a-key-that-nobody-knows")
         page.get_by_role("button", name="Use it").click()
         expect(page.get_by_role("heading", name="The key was refused")).to_be_visible()
-        expect(page.get_by_role("alert")).to_contain_text("this key is not known")
+        expect(page.get_by_role("alert")).to_have_text("This key is not known.")
         page.get_by_role("textbox", name="Key").fill(WRITE_KEY)
         page.get_by_role("button", name="Use it").click()
         expect(page.locator(".hit .title").first).to_have_text(EVIL)

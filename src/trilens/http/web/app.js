@@ -5,7 +5,7 @@ import { begin, key } from "./api.js";
 import { closeReader, openReader, showDocument, showReaderProblem } from "./document.js";
 import { $, el } from "./dom.js";
 import { setOperators, showFilters, suggestFields, toFilter } from "./filters.js";
-import { askKey } from "./key.js";
+import { askKey, whatIsWrong } from "./key.js";
 import { listen } from "./keyboard.js";
 import { describe, lensClass, setLenses } from "./lenses.js";
 import { hidePanel, showExplanation, showPanel, showProblem } from "./panel.js";
@@ -165,8 +165,8 @@ function showFound(shown = 0) {
   hits = new Map(columns().map((lens, index) => [lens, new Map(lists[index].map((hit) => [hit.doc_id, hit]))]));
   const all = lists.flat();
   const count = new Set(all.map((hit) => hit.doc_id)).size;
-  const weak = count && all.every((hit) => hit.weak) ? " · only weak matches: nothing fits the query well" : "";
-  $("status").textContent = count ? `${count} ${count === 1 ? "document" : "documents"} in ${found.tookMs < 10 ? found.tookMs.toFixed(1) : Math.round(found.tookMs)} ms${weak}` : "";
+  const weak = count && all.every((hit) => hit.weak) ? el("b", {}, " · only weak matches: perhaps nothing fits the query") : "";
+  $("status").replaceChildren(count ? `${count} ${count === 1 ? "document" : "documents"} in ${found.tookMs < 10 ? found.tookMs.toFixed(1) : Math.round(found.tookMs)} ms` : "", weak);
   suggestFields(all);
   if (!count) return showNothing();
   const isMore = state.k < MOST_RESULTS && lists.some((list) => list.length === state.k);
@@ -239,7 +239,7 @@ function fail(error, retry) {
   searched = "";
   hidePanel();
   if (error.status === 401) {
-    return askKey(error.message, retry, () => showMessage("API key required", error.message, el("button", { type: "button", class: "primary", onclick: retry }, "Enter a key")));
+    return askKey(error, retry, () => showMessage("API key required", whatIsWrong(error), el("button", { type: "button", class: "primary", onclick: retry }, "Enter a key")));
   }
   const button = el("button", { type: "button", class: "primary", onclick: retry }, "Try again");
   return showMessage(error.status ? "The request failed" : "No answer", error.message, button);

@@ -16,7 +16,7 @@ async function start() {
     $("collections").replaceChildren(...served.collections.map(card));
   } catch (error) {
     $("status").textContent = error.message;
-    if (error.status === 401) askKey(error.message, start, () => {});
+    if (error.status === 401) askKey(error, start, () => {});
   }
 }
 

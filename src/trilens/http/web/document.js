@@ -38,7 +38,7 @@ function header(document, jump = null) {
   return el(
     "header",
     {},
-    el("div", {}, el("h2", { id: "reader-title" }, document.title || document.doc_id), document.title ? el("code", { class: "id" }, document.doc_id) : null, tags.length ? el("p", { class: "tags" }, tags) : null),
+    el("div", {}, el("h2", { id: "reader-title" }, document.title || document.doc_id), document.title && document.title !== document.doc_id ? el("code", { class: "id" }, document.doc_id) : null, tags.length ? el("p", { class: "tags" }, tags) : null),
     el("div", { class: "buttons" }, jump, el("button", { type: "button", class: "quiet close", "aria-label": "Close the document", onclick: closeReader }, "×")),
   );
 }
