@@ -2,6 +2,8 @@
 
 import json
 import re
+import shutil
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -12,7 +14,7 @@ pytest.importorskip("playwright.sync_api", reason="the tests of the page need pl
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from ..http.running import TEXTS, WRITE_KEY, Running, make_collection, running
-from .conftest import ARTIFACTS
+from .conftest import ARTIFACTS, calling_nobody_else
 
 QUESTION = "remove a folder and everything inside it"
 
@@ -212,6 +214,29 @@ def test_collections_have_figures_and_health(page: Page) -> None:
     assert re.fullmatch(r"[\d.]+ [kM]B", figures["On disk"])
     library.get_by_role("link", name="library").click()
     expect(page.get_by_role("heading", name="Search through several lenses.")).to_be_visible()
+
+
+def test_a_collection_that_is_not_served_is_named(page: Page) -> None:
+    page.goto("/?c=other&q=square+root")
+    expect(page.get_by_role("heading", name="There is no collection other")).to_be_visible()
+    expect(page.locator(".hit")).to_have_count(0)
+    page.get_by_role("button", name="library", exact=True).click()
+    expect(page.locator(".hit .title").first).to_have_text("math.sqrt")
+    assert said(page)["c"] == ["library"]
+
+
+def test_a_collection_that_is_gone_does_not_hide_the_others(browser: Browser, tmp_path: Path) -> None:
+    here, gone = (make_collection(tmp_path / f"{name}.trilens", ("bm25",)) for name in ("here", "gone"))
+    with running(here, gone) as service, calling_nobody_else(browser, service) as context:
+        shutil.rmtree(gone)
+        page = context.new_page()
+        page.goto("/collections")
+        expect(page.locator(".collection")).to_have_count(2)
+        expect(page.locator(".health")).to_have_text(["can be searched", "cannot be searched"])
+        expect(page.locator(".collection .problem").last).to_contain_text("gone.trilens")
+        page.goto("/?q=square+root")
+        expect(page.locator(".hit .title").first).to_have_text("math.sqrt")
+        assert service.call("GET", "/metrics").status_code == 200
 
 
 EVIL = "<img src=x onerror=document.title='owned'><script>document.title='owned'</script>"

@@ -90,7 +90,7 @@ async function add(name, context, send, ...more) {
     context.added();
     return true;
   } catch (error) {
-    const line = report(name, error.message, true, item);
+    const line = report(name, error.message.startsWith(`${name} `) ? error.message.slice(name.length + 1) : error.message, true, item);
     if (error.status !== 401 && !(error.status === 403 && key.get())) return false;
     return new Promise((resolve) => askKey(error, () => (line.remove(), resolve(add(name, context, send, ...more))), () => resolve(false)));
   }

@@ -61,6 +61,7 @@ async function start() {
 
 function show() {
   if (!collections.length) return undefined; // still loading
+  if (state.collection && !collections.some(({ name }) => name === state.collection)) return showUnknown();
   const current = collection();
   document.title = state.query ? `${state.query} · trilens` : "trilens";
   document.body.classList.toggle("home", !state.query);
@@ -175,6 +176,17 @@ function showFound(shown = 0) {
   else showList(lists[0], selectedLenses(), actions, more);
   if (shown) document.querySelectorAll("#results .hits")[0].querySelectorAll(".title")[shown]?.focus({ preventScroll: true });
   return openFromUrl();
+}
+
+/** The URL names a collection that is not served: another one would give other answers. */
+function showUnknown() {
+  begin("search");
+  hidePanel();
+  closeReader();
+  $("controls").hidden = true;
+  $("status").textContent = searched = "";
+  const others = collections.map(({ name }) => el("button", { type: "button", class: "chip", onclick: () => go({ collection: name, doc: "", open: "" }) }, name));
+  showMessage(`There is no collection ${state.collection}`, "This service has:", el("div", { class: "examples" }, others));
 }
 
 function showNothing() {

@@ -22,13 +22,12 @@ async function start() {
 
 function card(facts) {
   const { name, documents, passages, bytes, lenses, model, commit, committed, problem } = facts;
-  const when = new Date(committed);
   const figures = {
     Documents: documents.toLocaleString("en"),
     Passages: passages.toLocaleString("en"),
     "On disk": size(bytes),
     Commits: commit.toLocaleString("en"),
-    "Last commit": el("time", { datetime: committed }, when.toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "short" })),
+    "Last commit": committed ? el("time", { datetime: committed }, new Date(committed).toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "short" })) : "unknown",
     Model: model ?? "none",
   };
   return el(
