@@ -233,7 +233,8 @@ def test_a_collection_that_is_gone_does_not_hide_the_others(browser: Browser, tm
         page.goto("/collections")
         expect(page.locator(".collection")).to_have_count(2)
         expect(page.locator(".health")).to_have_text(["can be searched", "cannot be searched"])
-        expect(page.locator(".collection .problem").last).to_contain_text("gone.trilens")
+        expect(page.locator(".collection p.problem")).to_contain_text("gone.trilens")
+        expect(page.locator(".collection p.problem")).to_have_css("color", "rgb(179, 38, 30)")
         page.goto("/?q=square+root")
         expect(page.locator(".hit .title").first).to_have_text("math.sqrt")
         assert service.call("GET", "/metrics").status_code == 200
