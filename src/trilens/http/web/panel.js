@@ -1,6 +1,6 @@
 // The explanation panel: parts of the score, highlighted passage, token alignment, vocabulary terms of the query.
 
-import { $, el, number } from "./dom.js";
+import { $, breakable, el, number } from "./dom.js";
 import { wordCloud } from "./cloud.js";
 import { heatMap } from "./heat.js";
 import { lensClass } from "./lenses.js";
@@ -17,7 +17,7 @@ export function showPanel(hit, read, close) {
     el(
       "header",
       {},
-      el("div", {}, el("h2", { tabindex: "-1", id: "panel-title" }, hit.title || hit.doc_id), hit.title && hit.title !== hit.doc_id ? el("code", { class: "id" }, hit.doc_id) : null),
+      el("div", {}, el("h2", { tabindex: "-1", id: "panel-title" }, breakable(hit.title || hit.doc_id)), hit.title && hit.title !== hit.doc_id ? el("code", { class: "id" }, hit.doc_id) : null),
       el(
         "div",
         { class: "buttons" },

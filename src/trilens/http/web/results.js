@@ -1,6 +1,6 @@
 // Search results: a fused list with the contribution of each lens, or one column per lens.
 
-import { $, el, number } from "./dom.js";
+import { $, breakable, el, number } from "./dom.js";
 import { lensClass } from "./lenses.js";
 import { excerpt, paint, toSpans } from "./paint.js";
 import { sourceTags } from "./source.js";
@@ -48,9 +48,6 @@ function textBox(hit, length) {
 }
 
 const withoutBlankLines = (node) => (typeof node === "string" ? node.replace(/\s*\n\s*\n\s*/g, "\n") : node);
-
-/** Lets long names break where a reader would break them. */
-const breakable = (node) => (typeof node === "string" ? node.split(/(?<=[._/(,=:-])/).flatMap((part, index) => (index ? [el("wbr"), part] : [part])) : [node]);
 
 function head(hit, column, { explain }) {
   const title = hit.title ? paint(hit.title, toSpans(hit.title, hit.snippet?.title_matches ?? [])) : [hit.doc_id];
