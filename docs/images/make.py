@@ -1,6 +1,7 @@
-"""Makes the pictures of the web page in this folder: ./scripts/pictures. Every view on a desktop and a phone, light and dark.
+"""Makes the pictures of the web page: ./scripts/pictures. Every view on a desktop and a phone, light and dark.
 
-The collection holds docstrings of the Python standard library. Pictures have 128 colours, which keeps them small.
+Those that the documentation shows are written to this folder, the others to `artifacts`, for people to look at. The collection
+holds docstrings of the Python standard library. Pictures have 256 colours, which keeps them small.
 """
 
 import os
@@ -22,6 +23,15 @@ from trilens import Collection, Document
 from trilens.read.python_docs import standard_library
 
 FOLDER = Path(__file__).parent
+ARTIFACTS = FOLDER.parents[1] / "artifacts"
+SHOWN = (
+    "page",
+    "five-lenses-desktop-light",
+    "document-desktop-light",
+    "explanation-desktop-dark",
+    "results-phone-light",
+    "gibberish-phone-dark",
+)
 MODULE_NAMES = """
 asyncio calendar collections csv datetime difflib email functools heapq http itertools json math os pathlib random re shutil
 sqlite3 statistics tarfile tempfile threading time zipfile
@@ -31,7 +41,8 @@ LENSES = ("bm25", "dense", "sparse", "lexical", "multi")
 KEY = "a-key-of-the-pictures"
 SCREENS = {"desktop": (1280, 820), "phone": (390, 844)}
 QUESTION = {"q": "compute the difference between two dates"}
-COLOURS = 128
+COLOURS = 256
+ITERATIONS = 5  # of k-means, so that small areas such as the dots of lenses keep their colours
 
 
 def documents() -> Iterator[Document]:
@@ -72,6 +83,7 @@ def collections(page: Page) -> None:
 def wrong_key(page: Page) -> None:
     """A key that the service does not know."""
     page.goto("/")
+    page.get_by_role("heading", name="API key required").wait_for()
     page.evaluate("sessionStorage.setItem('trilens-key', 'a-key-that-nobody-knows')")
     page.reload()
     page.get_by_role("heading", name="The key was refused").wait_for()
@@ -88,7 +100,7 @@ VIEWS: dict[str, Callable[[Page], object]] = {
     "results": at(**QUESTION),
     "five-lenses": at(**QUESTION, view="side"),
     "explanation": at(**QUESTION, doc="datetime.timedelta"),
-    "document": at(q="words that look almost like a misspelled one", open="difflib"),
+    "document": at(q="leave out some subdirectories when walking a tree", open="os.walk"),
     "gibberish": at(q="qwxz flurbel gronk"),
     "add": add,
     "collections": collections,
@@ -97,22 +109,28 @@ VIEWS: dict[str, Callable[[Page], object]] = {
 }
 
 
-def take(context: BrowserContext, name: str, show: Callable[[Page], object], file: Path) -> None:
-    """Take the picture of a view."""
+def take(context: BrowserContext, name: str, picture_name: str) -> None:
+    """Take the picture of a view. It is shown twice, because the first search of a kind is slower."""
     page = context.new_page()
     if name != "wrong-key":
         page.add_init_script(f"sessionStorage.setItem('trilens-key', '{KEY}')")
-    show(page)
-    page.wait_for_load_state("networkidle")
+    for _ in range(2):
+        VIEWS[name](page)
+        page.wait_for_load_state("networkidle")
     page.wait_for_timeout(300)  # for transitions
-    picture = Image.open(BytesIO(page.screenshot())).convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE)
-    picture.save(file, optimize=True)
+    image = Image.open(BytesIO(page.screenshot())).convert("RGB")
+    folder = FOLDER if picture_name in SHOWN else ARTIFACTS
+    picture = image.quantize(COLOURS, kmeans=ITERATIONS, dither=Image.Dither.NONE)
+    picture.save(folder / f"{picture_name}.png", optimize=True)
     page.close()
 
 
 def main() -> None:
     """Take the pictures of all views, or of those that are named."""
-    chosen = {name: VIEWS[name] for name in sys.argv[1:]} or VIEWS
+    chosen = sys.argv[1:] or list(VIEWS)
+    if unknown := set(chosen) - set(VIEWS):
+        sys.exit(f"there is no view {', '.join(sorted(unknown))}; expected some of {', '.join(VIEWS)}")
+    ARTIFACTS.mkdir(exist_ok=True)
     arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
     with tempfile.TemporaryDirectory() as folder, served(Path(folder)) as address, sync_playwright() as player:
         browser = player.chromium.launch(executable_path=shutil.which("chromium"), args=arguments)
@@ -123,11 +141,11 @@ def main() -> None:
                     viewport={"width": width, "height": height},
                     color_scheme="dark" if scheme == "dark" else "light",
                 )
-                for name, show in chosen.items():
+                for name in chosen:
                     if name != "page":
-                        take(context, name, show, FOLDER / f"{name}-{device}-{scheme}.png")
+                        take(context, name, f"{name}-{device}-{scheme}")
                     elif (device, scheme) == ("desktop", "light"):
-                        take(context, name, show, FOLDER / "page.png")
+                        take(context, name, name)
                 context.close()
         browser.close()
 

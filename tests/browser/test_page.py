@@ -2,6 +2,8 @@
 
 import json
 import re
+import shutil
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -12,7 +14,7 @@ pytest.importorskip("playwright.sync_api", reason="the tests of the page need pl
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from ..http.running import TEXTS, WRITE_KEY, Running, make_collection, running
-from .conftest import ARTIFACTS
+from .conftest import ARTIFACTS, calling_nobody_else
 
 QUESTION = "remove a folder and everything inside it"
 
@@ -75,6 +77,9 @@ def test_an_explanation_opens_with_parts_that_add_up_and_closes(page: Page) -> N
     total = float(panel.locator(".total b").inner_text())
     parts = [float(text) for text in panel.locator(".bars .value").all_inner_texts()]
     assert sum(parts) == pytest.approx(total, abs=0.0005)
+    places = panel.locator(".bars .name small").all_inner_texts()
+    assert [place for place in places if not re.fullmatch(r"(#\d+|not returned) · [+−]\d+\.\d σ", place)] == []
+    assert len(places) == 5
     panel.get_by_role("tab", name="multi").click()
     expect(panel.locator("canvas")).to_be_visible()
     panel.get_by_role("tab", name="bm25").click()
@@ -177,6 +182,11 @@ def test_gibberish_is_not_answered_confidently(page: Page) -> None:
     ask(page, "qwxz flurbel gronk")
     expect(page.get_by_role("status")).to_contain_text("only weak matches")
     expect(page.locator(".hit").first.get_by_text("weak match")).to_be_visible()
+    for mark in page.locator(".hit mark").all():
+        expect(mark).to_have_css("background-color", "rgba(0, 0, 0, 0)")
+    expect(page.locator(".hit .stack").first).to_have_css("opacity", "0.4")
+    page.locator(".hit .title").first.click()
+    expect(page.locator("#panel .total")).to_contain_text("weak match")
     ask(page, TEXTS["rmtree"][1])
     expect(page.locator(".hit").first).to_contain_text("shutil.rmtree")
     expect(page.locator(".hit").first.get_by_text("weak match")).to_have_count(0)
@@ -206,6 +216,30 @@ def test_collections_have_figures_and_health(page: Page) -> None:
     expect(page.get_by_role("heading", name="Search through several lenses.")).to_be_visible()
 
 
+def test_a_collection_that_is_not_served_is_named(page: Page) -> None:
+    page.goto("/?c=other&q=square+root")
+    expect(page.get_by_role("heading", name="There is no collection other")).to_be_visible()
+    expect(page.locator(".hit")).to_have_count(0)
+    page.get_by_role("button", name="library", exact=True).click()
+    expect(page.locator(".hit .title").first).to_have_text("math.sqrt")
+    assert said(page)["c"] == ["library"]
+
+
+def test_a_collection_that_is_gone_does_not_hide_the_others(browser: Browser, tmp_path: Path) -> None:
+    here, gone = (make_collection(tmp_path / f"{name}.trilens", ("bm25",)) for name in ("here", "gone"))
+    with running(here, gone) as service, calling_nobody_else(browser, service) as context:
+        shutil.rmtree(gone)
+        page = context.new_page()
+        page.goto("/collections")
+        expect(page.locator(".collection")).to_have_count(2)
+        expect(page.locator(".health")).to_have_text(["can be searched", "cannot be searched"])
+        expect(page.locator(".collection p.problem")).to_contain_text("gone.trilens")
+        expect(page.locator(".collection p.problem")).to_have_css("color", "rgb(179, 38, 30)")
+        page.goto("/?q=square+root")
+        expect(page.locator(".hit .title").first).to_have_text("math.sqrt")
+        assert service.call("GET", "/metrics").status_code == 200
+
+
 EVIL = "<img src=x onerror=document.title='owned'><script>document.title='owned'</script>"
 
 
@@ -219,10 +253,12 @@ def test_documents_cannot_run_code(browser: Browser, tmp_path: Any) -> None:
         page = browser.new_page(base_url=service.address)
         page.goto("/?q=evil+words")
         expect(page.get_by_role("heading", name="API key required")).to_be_visible()
+        expect(page.get_by_role("alert")).to_have_text("A read key is required.")
+        expect(page.get_by_label("Collection", exact=True)).to_be_disabled()  # it has no choice
         page.get_by_role("textbox", name="Key").fill("a-key-that-nobody-knows")
         page.get_by_role("button", name="Use it").click()
         expect(page.get_by_role("heading", name="The key was refused")).to_be_visible()
-        expect(page.get_by_role("alert")).to_contain_text("this key is not known")
+        expect(page.get_by_role("alert")).to_have_text("This key is not known.")
         page.get_by_role("textbox", name="Key").fill(WRITE_KEY)
         page.get_by_role("button", name="Use it").click()
         expect(page.locator(".hit .title").first).to_have_text(EVIL)

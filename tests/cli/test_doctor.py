@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from importlib.metadata import version
@@ -16,9 +17,21 @@ from trilens.cli.requirements import extras, problems
 DOCTOR = "from trilens.cli.main import main; import sys; sys.argv = ['trilens', 'doctor', '--json']; main()"
 
 
+PROGRESS = "self-test: "
+
+
 def run(code: str, **environment: str) -> tuple[int, Any, list[str]]:
+    """The exit code, the findings and the messages, without the progress of a self-test that takes long."""
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=os.environ | environment)
-    return done.returncode, json.loads(done.stdout), done.stderr.splitlines()
+    messages = [line for line in done.stderr.splitlines() if not line.startswith(PROGRESS)]
+    return done.returncode, json.loads(done.stdout), messages
+
+
+def test_a_self_test_that_takes_long_shows_its_progress() -> None:
+    soon = "import trilens.cli.progress; trilens.cli.progress.LINE_SECONDS = 0.02; "
+    done = subprocess.run([sys.executable, "-c", soon + DOCTOR], capture_output=True, text=True, check=True)
+    first, *_ = done.stderr.splitlines()
+    assert re.fullmatch(rf"{PROGRESS}.*\d of 2 steps in \d+ s", first)
 
 
 def test_a_whole_installation_has_no_problems(tmp_path: Path) -> None:

@@ -220,6 +220,7 @@ def test_help_shows_no_types_of_python_and_whole_paragraphs(
 
 def test_help_lists_every_command_once_with_the_first_line_of_its_docstring(trilens: Trilens) -> None:
     shown = " ".join(line.strip(" │") for line in trilens("--help").out.splitlines())
+    assert "Start with `trilens demo`, or `trilens index FOLDER --to my.trilens`" in shown
     files = {path.stem for path in Path(load_command.__code__.co_filename).parent.glob("*.py")}
     assert set(NAMES) <= files and len(set(NAMES)) == len(NAMES)
     for name in NAMES:

@@ -8,7 +8,7 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from trilens import Collection, Document
-from trilens.cli.hits import bar, print_hits
+from trilens.cli.hits import bar, print_hits, side_by_side
 from trilens.search.hits import Hit, LensScore, Snippet
 
 from .conftest import Trilens
@@ -51,6 +51,21 @@ def test_no_line_is_wider_than_the_terminal(width: int) -> None:
 def test_matches_are_bold_in_a_terminal_only() -> None:
     assert "\x1b[1mengine\x1b[0m of the ship" in shown([hit()])
     assert "\x1b" not in shown([hit()], terminal=False)
+
+
+def in_a_column(hit: Hit) -> str:
+    console = Console(file=io.StringIO(), width=120, force_terminal=True, color_system="standard")
+    console.print(side_by_side({"bm25": [hit]}))
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def test_a_column_shows_its_first_match_in_bold_unless_it_is_weak() -> None:
+    assert "The \x1b[0m\x1b[1;39mengine\x1b[0m" in in_a_column(hit())
+    late = in_a_column(hit(text="Nothing to see here. " * 8 + "At last the engine broke down." + " Nothing more." * 9))
+    assert "\x1b[39m… \x1b[0m\x1b[1;39mengine\x1b[0m\x1b[39m broke down. Nothing" in late and late.count("…") == 2
+    assert "engine" in in_a_column(hit(strength=0.5)) and "1;39m" not in in_a_column(hit(strength=0.5))
+    assert "…" not in in_a_column(hit(text="A short engine."))
 
 
 def test_weak_matches_are_marked_as_weak() -> None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,8 +15,10 @@ import pytest
 from trilens.collection import Collection
 from trilens.errors import (
     BadInput,
+    CollectionMissing,
     CollectionReadOnly,
 )
+from trilens.store.catalog import has_moved_on
 from trilens.text.document import Document
 
 from .small import DOCUMENTS, ids, segment_names
@@ -249,3 +252,11 @@ def test_a_collection_weighs_terms_as_its_model_is_meant_to(tmp_path: Path) -> N
     with pytest.raises(BadInput, match=r"weighing is .'own_query': 9\.0.; expected none: a collection uses the term weighting"):
         Collection.create(tmp_path / "c", lenses=["sparse"], weighing={"own_query": 9.0})
     assert not (tmp_path / "c" / "catalog.sqlite").exists()
+
+
+def test_a_folder_that_goes_away_is_named(tmp_path: Path) -> None:
+    with Collection.create(tmp_path / "c.trilens", lenses=["bm25"]) as collection:
+        collection.add(DOCUMENTS)
+    shutil.rmtree(tmp_path / "c.trilens")
+    with pytest.raises(CollectionMissing, match=r"the folder .*c\.trilens is gone; put it back, or restore"):
+        has_moved_on(tmp_path / "c.trilens", 1)

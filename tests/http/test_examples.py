@@ -25,6 +25,7 @@ def examples(path: Path, *documents: Document) -> list[str]:
         (Document("a", "Some text.", title="The  care of\nbees"), ["The care of bees"]),
         (Document("a", "rmtree(path)\n\nRemove a whole tree. More.", title="shutil.rmtree"), ["Remove a whole tree"]),
         (Document("a", "ミツバチの世話をする。毎日。"), ["ミツバチの世話をする"]),
+        (Document("a", 'import re\nfrom typing import Any\n"""The places of a word."""'), ["The places of a word"]),
         (Document("a", "f(x) = 1\nyes\n" + "word " * 40, title="short"), []),
     ],
 )

@@ -60,3 +60,15 @@ def test_a_collection_that_cannot_be_searched_makes_it_unready_until_it_can(
 
 def test_the_address_is_printed_when_the_service_is_ready(service: Running) -> None:
     assert service.call("GET", "/ready").json()["status"] == "ready"
+
+
+def test_a_collection_that_is_gone_has_a_problem_and_its_last_figures(plain: Path, tmp_path: Path) -> None:
+    path = shutil.copytree(plain, tmp_path / "c.trilens")
+    service = service_of(path)
+    with TestClient(make_app(service)) as client:
+        (before,) = client.get("/api/v1/collections").json()["collections"]
+        shutil.rmtree(path)
+        (after,) = client.get("/api/v1/collections").json()["collections"]
+        assert before["problem"] is None and str(path) in after["problem"]
+        assert (after["documents"], after["committed"]) == (before["documents"], None)
+        assert client.get("/api/v1/metrics").status_code == 200

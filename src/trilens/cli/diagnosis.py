@@ -18,6 +18,7 @@ from traceback import walk_tb
 from typing import Any, TypeVar
 
 from trilens import __version__
+from trilens.cli.progress import progress_bar
 from trilens.cli.requirements import Extra, dependencies, extras, problems
 from trilens.errors import TrilensError
 from trilens.text.files import shown, user_cache
@@ -141,14 +142,15 @@ def _is_writable(place: Path) -> bool:
 
 
 def _self_test() -> dict[str, Any]:
-    """Index and search two documents by the default lenses; without compiled kernels this takes longer."""
+    """Index and search two documents by the default lenses, with progress: without compiled kernels this takes longer."""
     from trilens.collection import Collection
     from trilens.text.document import Document
 
     start = perf_counter()
-    with tempfile.TemporaryDirectory(prefix="trilens-doctor-") as folder:
+    with progress_bar("self-test", 2, "steps") as work, tempfile.TemporaryDirectory(prefix="trilens-doctor-") as folder:
         with Collection.create(Path(folder) / "test.trilens") as collection:
             collection.add([Document(doc_id, text) for doc_id, text in TEXTS.items()])
+        work(1)
         with Collection.open(Path(folder) / "test.trilens") as collection:
             wrong = [
                 f"the lens {lens} did not find {doc_id!r} by {query!r}; run the tests of trilens on this machine"
@@ -157,6 +159,7 @@ def _self_test() -> dict[str, Any]:
                 if [hit.doc_id for hit in collection.search([query], k=1, lenses=[lens])[0]] != [doc_id]
             ]
             lenses = collection.lenses
+        work(1)
     return {"lenses": lenses, "seconds": round(perf_counter() - start, 2), "problems": wrong}
 
 

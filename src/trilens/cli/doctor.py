@@ -63,4 +63,5 @@ def _extra(extra: Extra) -> str:
 
 def _kernels(kernels: dict[str, Any]) -> str:
     places = f", in {', '.join(kernels['folders'])}" if kernels["folders"] else "; there is no writable folder to keep them"
-    return f"{kernels['compiled']} of {kernels['of']} are compiled{places}; others are compiled when they are first used"
+    others = "others are compiled when they are first used, or by `trilens warmup`"
+    return f"{kernels['compiled']} of {kernels['of']} are compiled{places}; {others}"

@@ -17,6 +17,7 @@ from trilens.search.hits import Hit, LensScore
 from trilens.text.document import Document
 
 INDENT = 5
+COLUMN_SNIPPET = 90  # characters, beside other columns
 MATCH = "bold"
 WEAK = "yellow"
 ID = Style.parse("bold cyan")
@@ -122,7 +123,7 @@ def bar(deviations: float) -> str:
 
 def side_by_side(columns: Mapping[str, Sequence[Hit]]) -> Table:
     """A table with one column of hits per lens."""
-    table = Table(show_lines=False, expand=True, pad_edge=False)
+    table = Table(expand=True)
     table.add_column("", justify="right", style="dim", width=2)
     for name in columns:
         table.add_column(name, ratio=1, overflow="fold")
@@ -138,5 +139,18 @@ def _column_cell(hit: Hit) -> Text:
     cell.append(f"  {hit.score:.3f}\n", style="dim")
     if hit.weak:
         cell.append("weak match\n", style=WEAK)
-    cell.append(snippet(hit.snippet.text if hit.snippet else hit.passage, 90), style="default not bold")
-    return cell
+    matches = () if hit.snippet is None or hit.weak else hit.snippet.matches
+    text = shortened(marked(hit.snippet.text if hit.snippet else hit.passage, matches), COLUMN_SNIPPET)
+    text.style = "default not bold"
+    return cell.append_text(text)
+
+
+def shortened(line: Text, length: int) -> Text:
+    """Whole words of a line, about as many characters, with its first match."""
+    if len(line) <= length:
+        return line
+    first_match = min((span.start for span in line.spans), default=0)
+    begin = 0 if first_match < length // 2 else line.plain.rfind(" ", 0, first_match) + 1
+    space = line.plain.rfind(" ", begin, begin + length)
+    end = len(line) if begin + length >= len(line) else space if space > begin else begin + length
+    return Text.assemble("… " if begin else "", line[begin:end], "" if end == len(line) else " …")

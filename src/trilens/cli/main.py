@@ -116,7 +116,6 @@ def _not_imported() -> None:  # without a docstring: the summary takes its place
 app = typer.Typer(
     name="trilens",
     cls=Commands,
-    help="Text retrieval on an ordinary CPU: index, search, explain, evaluate, serve.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings=SETTINGS,

@@ -11,7 +11,7 @@ TRIES_PER_EXAMPLE = 6
 SHORTEST, LONGEST = 8, 70  # characters
 LEADING_CHARACTERS = 2_000  # in which a sentence is looked for
 SENTENCE_END = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n+")
-NOT_PROSE = re.compile(r"[=*_()\[\]{}<>|\\/`#@$]")  # of code, markup and addresses
+NOT_PROSE = re.compile(r"[=*_()\[\]{}<>|\\/`#@$]|^import |^from \S+ import ")  # of code, markup and addresses
 
 
 def example_queries(snapshot: Snapshot) -> list[str]:
@@ -37,7 +37,7 @@ def _query(document: Document) -> str | None:
 
 def _candidates(document: Document) -> Iterator[str]:
     for text in (document.title, *SENTENCE_END.split(document.text[:LEADING_CHARACTERS])):
-        yield " ".join(text.split()).rstrip(".!。！:")
+        yield " ".join(text.split()).strip("\"'").rstrip(".!。！:")
 
 
 def _is_query(text: str) -> bool:

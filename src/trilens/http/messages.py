@@ -188,7 +188,7 @@ class CollectionFacts(BaseModel):
     """A served collection.
 
     `heads` are the heads of its model; `disentangle`: whether /disentangle supports the model. `bytes` is the size on disk.
-    `problem` says why the collection cannot be searched, null if it can.
+    `problem` says why the collection cannot be searched, null if it can. `committed` is null if the folder is gone.
     """
 
     name: str
@@ -200,7 +200,7 @@ class CollectionFacts(BaseModel):
     heads: list[str]
     disentangle: bool
     commit: int
-    committed: datetime
+    committed: datetime | None
     problem: str | None
 
 

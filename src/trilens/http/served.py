@@ -97,6 +97,13 @@ class ServedCollection:
                 self._writing.release()
         return collection.snapshot
 
+    def latest(self) -> Snapshot:
+        """The snapshot of the last commit that can be read, also if the collection has become unreadable."""
+        try:
+            return self.current()
+        except TrilensError:
+            return self.collection.snapshot
+
     def pinned(self) -> Collection:
         """A copy of the collection that stays at the current commit."""
         self.current()

@@ -67,24 +67,30 @@ async def ready(service: Served) -> messages.Ready:
 async def metrics(service: Served) -> PlainTextResponse:
     """Requests, latencies, batch sizes and documents in the Prometheus text format."""
     counts = await asyncio.to_thread(
-        lambda: [(name, served.current().documents_count) for name, served in service.collections.items()]
+        lambda: [(name, served.latest().documents_count) for name, served in service.collections.items()]
     )
     return PlainTextResponse(service.metrics.text(counts))
 
 
 def _facts(served: ServedCollection) -> messages.CollectionFacts:
     problem, path = served.problem(), served.collection.path
-    snapshot, config, heads = served.current(), served.collection.config, served.heads
+    snapshot, config, heads = served.latest(), served.collection.config, served.heads
+    try:
+        catalog_bytes = (path / FILE_NAME).stat().st_size
+        committed = datetime.fromtimestamp((path / COMMIT_FILE).stat().st_mtime, UTC)
+    except OSError as error:  # one collection that is gone does not hide the others
+        problem = problem or f"{error.filename} cannot be read ({error.strerror}); restore it from a backup"
+        catalog_bytes, committed = 0, None
     return messages.CollectionFacts(
         name=served.name,
         documents=snapshot.documents_count,
         passages=snapshot.live_rows,
-        bytes=(path / FILE_NAME).stat().st_size + sum(file.bytes for file in snapshot.files),
+        bytes=catalog_bytes + sum(file.bytes for file in snapshot.files),
         lenses=served.collection.lenses,
         model=config.model if config.heads else None,
         heads=heads,
         disentangle="sparse" in heads,
         commit=snapshot.commit,
-        committed=datetime.fromtimestamp((path / COMMIT_FILE).stat().st_mtime, UTC),
+        committed=committed,
         problem=problem,
     )

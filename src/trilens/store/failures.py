@@ -13,6 +13,7 @@ from trilens.errors import (
     CollectionDamaged,
     CollectionError,
     CollectionLocked,
+    CollectionMissing,
     CollectionReadOnly,
     OutOfResources,
     Stopped,
@@ -59,6 +60,8 @@ def _translate(root: Path, error: Exception) -> TrilensError:
         return CollectionReadOnly(f"no space left on the disk of {root}; nothing was committed: free space and run it again")
     if number in (errno.EACCES, errno.EPERM, errno.EROFS) or "readonly" in text:
         return CollectionReadOnly(f"{root} cannot be written ({text}); expected write permission on the folder")
+    if "unable to open" in text and not root.exists():
+        return CollectionMissing(f"the folder {root} is gone; put it back, or restore the collection from a backup")
     if "unable to open" in text:
         return CollectionReadOnly(f"the catalog in {root} cannot be opened ({text}); check the folder's permissions")
     if "locked" in text or "busy" in text:

@@ -9,14 +9,14 @@ const MEBIBYTE = 1 << 20;
 /** Open the dialog. `context` has collection(), largest() in bytes, added() and read(docId). */
 export function openAdder(context, text = "") {
   const input = (name, label, placeholder) => el("label", {}, label, el("input", { name, placeholder, maxlength: "500" }));
-  const files = el("input", { type: "file", multiple: true, onchange: () => addFiles([...files.files], context) });
+  const files = el("input", { type: "file", class: "hidden", multiple: true, onchange: () => addFiles([...files.files], context) });
   const form = el(
     "form",
     { id: "add-text" },
     el("h2", { id: "adder-title" }, `Add to ${context.collection()}`),
-    el("label", { class: "drop" }, "Drop files here, or choose them", files),
+    el("label", { class: "drop" }, "Drop files here, or ", el("span", { class: "link" }, "choose them"), files),
     el("label", {}, "Text", el("textarea", { name: "text", rows: "6", required: true, placeholder: "Type or paste text" })),
-    el("div", { class: "pair" }, input("title", "Title", "optional"), input("id", "Id", "chosen by the time")),
+    el("div", { class: "pair" }, input("title", "Title", "optional"), input("id", "Id", "optional")),
     el("label", { class: "check" }, el("input", { type: "checkbox", name: "replace" }), "Replace documents with the same id"),
     el("ul", { id: "added", role: "status", "aria-live": "polite" }),
     el(
@@ -90,9 +90,9 @@ async function add(name, context, send, ...more) {
     context.added();
     return true;
   } catch (error) {
-    const line = report(name, error.message, true, item);
+    const line = report(name, error.message.startsWith(`${name} `) ? error.message.slice(name.length + 1) : error.message, true, item);
     if (error.status !== 401 && !(error.status === 403 && key.get())) return false;
-    return new Promise((resolve) => askKey(error.message, () => (line.remove(), resolve(add(name, context, send, ...more))), () => resolve(false)));
+    return new Promise((resolve) => askKey(error, () => (line.remove(), resolve(add(name, context, send, ...more))), () => resolve(false)));
   }
 }
 

@@ -5,7 +5,7 @@ import { begin, key } from "./api.js";
 import { closeReader, openReader, showDocument, showReaderProblem } from "./document.js";
 import { $, el } from "./dom.js";
 import { setOperators, showFilters, suggestFields, toFilter } from "./filters.js";
-import { askKey } from "./key.js";
+import { askKey, whatIsWrong } from "./key.js";
 import { listen } from "./keyboard.js";
 import { describe, lensClass, setLenses } from "./lenses.js";
 import { hidePanel, showExplanation, showPanel, showProblem } from "./panel.js";
@@ -61,6 +61,7 @@ async function start() {
 
 function show() {
   if (!collections.length) return undefined; // still loading
+  if (state.collection && !collections.some(({ name }) => name === state.collection)) return showUnknown();
   const current = collection();
   document.title = state.query ? `${state.query} · trilens` : "trilens";
   document.body.classList.toggle("home", !state.query);
@@ -165,8 +166,8 @@ function showFound(shown = 0) {
   hits = new Map(columns().map((lens, index) => [lens, new Map(lists[index].map((hit) => [hit.doc_id, hit]))]));
   const all = lists.flat();
   const count = new Set(all.map((hit) => hit.doc_id)).size;
-  const weak = count && all.every((hit) => hit.weak) ? " · only weak matches: nothing fits the query well" : "";
-  $("status").textContent = count ? `${count} ${count === 1 ? "document" : "documents"} in ${found.tookMs < 10 ? found.tookMs.toFixed(1) : Math.round(found.tookMs)} ms${weak}` : "";
+  const weak = count && all.every((hit) => hit.weak) ? el("b", {}, " · only weak matches: perhaps nothing fits the query") : "";
+  $("status").replaceChildren(count ? `${count} ${count === 1 ? "document" : "documents"} in ${found.tookMs < 10 ? found.tookMs.toFixed(1) : Math.round(found.tookMs)} ms` : "", weak);
   suggestFields(all);
   if (!count) return showNothing();
   const isMore = state.k < MOST_RESULTS && lists.some((list) => list.length === state.k);
@@ -175,6 +176,17 @@ function showFound(shown = 0) {
   else showList(lists[0], selectedLenses(), actions, more);
   if (shown) document.querySelectorAll("#results .hits")[0].querySelectorAll(".title")[shown]?.focus({ preventScroll: true });
   return openFromUrl();
+}
+
+/** The URL names a collection that is not served: another one would give other answers. */
+function showUnknown() {
+  begin("search");
+  hidePanel();
+  closeReader();
+  $("controls").hidden = true;
+  $("status").textContent = searched = "";
+  const others = collections.map(({ name }) => el("button", { type: "button", class: "chip", onclick: () => go({ collection: name, doc: "", open: "" }) }, name));
+  showMessage(`There is no collection ${state.collection}`, "This service has:", el("div", { class: "examples" }, others));
 }
 
 function showNothing() {
@@ -239,7 +251,7 @@ function fail(error, retry) {
   searched = "";
   hidePanel();
   if (error.status === 401) {
-    return askKey(error.message, retry, () => showMessage("API key required", error.message, el("button", { type: "button", class: "primary", onclick: retry }, "Enter a key")));
+    return askKey(error, retry, () => showMessage("API key required", whatIsWrong(error), el("button", { type: "button", class: "primary", onclick: retry }, "Enter a key")));
   }
   const button = el("button", { type: "button", class: "primary", onclick: retry }, "Try again");
   return showMessage(error.status ? "The request failed" : "No answer", error.message, button);

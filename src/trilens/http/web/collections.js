@@ -16,19 +16,18 @@ async function start() {
     $("collections").replaceChildren(...served.collections.map(card));
   } catch (error) {
     $("status").textContent = error.message;
-    if (error.status === 401) askKey(error.message, start, () => {});
+    if (error.status === 401) askKey(error, start, () => {});
   }
 }
 
 function card(facts) {
   const { name, documents, passages, bytes, lenses, model, commit, committed, problem } = facts;
-  const when = new Date(committed);
   const figures = {
     Documents: documents.toLocaleString("en"),
     Passages: passages.toLocaleString("en"),
     "On disk": size(bytes),
     Commits: commit.toLocaleString("en"),
-    "Last commit": el("time", { datetime: committed }, when.toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "short" })),
+    "Last commit": committed ? el("time", { datetime: committed }, new Date(committed).toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "short" })) : "unknown",
     Model: model ?? "none",
   };
   return el(

@@ -1,6 +1,6 @@
 // A whole document over the page, with the matching passage marked and scrolled to.
 
-import { $, el } from "./dom.js";
+import { $, breakable, el } from "./dom.js";
 import { paint, painted, units } from "./paint.js";
 import { sourceTags } from "./source.js";
 
@@ -27,19 +27,19 @@ export function showDocument(document, passage, explanation) {
   const span = explanation?.passage ?? passage;
   text.append(...(span ? marked(document.text, span, explanation) : [document.text]));
   const found = text.querySelector(".found");
-  const jump = found && el("button", { type: "button", class: "quiet", onclick: () => found.scrollIntoView({ block: "center" }) }, "To the passage");
+  const jump = found && el("button", { type: "button", class: "tag", onclick: () => found.scrollIntoView({ block: "center" }) }, "To the passage");
   $("reader").replaceChildren(header(document, jump), text);
   text.focus({ preventScroll: true });
   found?.scrollIntoView({ block: "center" });
 }
 
 function header(document, jump = null) {
-  const tags = sourceTags(document.metadata);
+  const tags = [...sourceTags(document.metadata), jump].filter(Boolean);
   return el(
     "header",
     {},
-    el("div", {}, el("h2", { id: "reader-title" }, document.title || document.doc_id), document.title ? el("code", { class: "id" }, document.doc_id) : null, tags.length ? el("p", { class: "tags" }, tags) : null),
-    el("div", { class: "buttons" }, jump, el("button", { type: "button", class: "quiet close", "aria-label": "Close the document", onclick: closeReader }, "×")),
+    el("div", {}, el("h2", { id: "reader-title" }, breakable(document.title || document.doc_id)), document.title && document.title !== document.doc_id ? el("code", { class: "id" }, document.doc_id) : null, tags.length ? el("p", { class: "tags" }, tags) : null),
+    el("div", { class: "buttons" }, el("button", { type: "button", class: "quiet close", "aria-label": "Close the document", onclick: closeReader }, "×")),
   );
 }
 

@@ -17,6 +17,11 @@ export function el(tag, properties = {}, ...children) {
   return node;
 }
 
+/** Lets long names break where a reader would break them; other nodes stay as they are. */
+export function breakable(node) {
+  return typeof node === "string" ? node.split(/(?<=[._/(,=:-])/).flatMap((part, index) => (index ? [el("wbr"), part] : [part])) : [node];
+}
+
 /** Format a number with `digits` significant digits. */
 export function number(value, digits = 3) {
   if (value === 0) return "0";

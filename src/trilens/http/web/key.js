@@ -3,8 +3,14 @@
 import { key } from "./api.js";
 import { el } from "./dom.js";
 
+/** What is wrong, as a sentence, without what a program could do about it. */
+export function whatIsWrong({ message }) {
+  const [problem] = message.split(";");
+  return `${problem[0].toUpperCase()}${problem.slice(1)}.`;
+}
+
 /** Ask for a key after a refusal; `retry` runs with the new key, `cancel` if none is entered. */
-export function askKey(problem, retry, cancel) {
+export function askKey(refusal, retry, cancel) {
   const wrong = Boolean(key.get());
   key.set("");
   const input = el("input", { id: "key", type: "password", autocomplete: "off", required: true, "aria-describedby": "key-problem" });
@@ -15,7 +21,7 @@ export function askKey(problem, retry, cancel) {
       "form",
       { method: "dialog" },
       el("h2", { id: "key-title" }, wrong ? "The key was refused" : "API key required"),
-      el("p", { id: "key-problem", class: wrong ? "problem" : "", role: "alert" }, problem),
+      el("p", { id: "key-problem", class: wrong ? "problem" : "", role: "alert" }, whatIsWrong(refusal)),
       el("label", {}, "Key ", input),
       el("p", { class: "hint" }, "The key is stored for this tab only and sent with each request."),
       el(

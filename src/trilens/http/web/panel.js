@@ -1,6 +1,6 @@
 // The explanation panel: parts of the score, highlighted passage, token alignment, vocabulary terms of the query.
 
-import { $, el, number } from "./dom.js";
+import { $, breakable, el, number } from "./dom.js";
 import { wordCloud } from "./cloud.js";
 import { heatMap } from "./heat.js";
 import { lensClass } from "./lenses.js";
@@ -17,7 +17,7 @@ export function showPanel(hit, read, close) {
     el(
       "header",
       {},
-      el("div", {}, el("h2", { tabindex: "-1", id: "panel-title" }, hit.title || hit.doc_id), el("code", { class: "id" }, hit.doc_id)),
+      el("div", {}, el("h2", { tabindex: "-1", id: "panel-title" }, breakable(hit.title || hit.doc_id)), hit.title && hit.title !== hit.doc_id ? el("code", { class: "id" }, hit.doc_id) : null),
       el(
         "div",
         { class: "buttons" },
@@ -80,7 +80,7 @@ function legend() {
 
 function sections(explanation) {
   const shown = [
-    el("p", { class: "total" }, el("b", {}, number(explanation.score, 4)), explanation.children?.length ? " = sum over the lenses" : ` by ${explanation.lens}`, explanation.approximate ? el("span", { class: "tag" }, "approximate") : null),
+    el("p", { class: "total" }, el("b", {}, number(explanation.score, 4)), explanation.children?.length ? " = sum over the lenses" : ` by ${explanation.lens}`, explanation.approximate ? el("span", { class: "tag" }, "approximate") : null, explanation.strength !== null && explanation.strength < 1 ? el("span", { class: "tag weak" }, "weak match") : null),
     bars(explanation),
   ];
   const { text, spans } = painted(explanation);
@@ -105,14 +105,20 @@ function factors({ facts }) {
   return Object.entries(facts).map(([name, value]) => `${name.replaceAll("_", " ")} ${typeof value === "number" ? number(value) : (value ?? "–")}`).join(", ");
 }
 
+/** What a lens says of the document in a fusion: its rank, and how many standard deviations above its other candidates it scores it. */
+function place({ facts: { rank, standard } }) {
+  const deviations = typeof standard === "number" ? ` · ${standard < 0 ? "−" : "+"}${Math.abs(standard).toFixed(1)} σ` : "";
+  return `${rank ? `#${rank}` : "not returned"}${deviations}`;
+}
+
 function bar(part, most) {
   const target = part.target && part.target !== part.label ? [el("span", { class: "arrow", "aria-hidden": "true" }, " → "), part.target] : null;
   const fill = el("span", { class: `fill ${part.score < 0 ? "against" : ""}`, style: { width: `${(100 * Math.abs(part.score)) / most}%` } });
-  const kind = UNLABELLED_KINDS.includes(part.kind) ? null : el("small", {}, KIND_LABELS[part.kind] ?? part.kind);
+  const label = part.kind === "lens" ? place(part) : UNLABELLED_KINDS.includes(part.kind) ? "" : (KIND_LABELS[part.kind] ?? part.kind);
   return el(
     "li",
     { class: part.kind === "lens" ? lensClass(part.label) : `kind-${part.kind}`, title: factors(part) },
-    el("span", { class: "name" }, el("span", {}, part.label, target), kind),
+    el("span", { class: "name" }, el("span", {}, part.label, target), label ? el("small", {}, label) : null),
     el("span", { class: "track" }, fill),
     el("span", { class: "value" }, number(part.score)),
   );

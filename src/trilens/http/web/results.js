@@ -1,6 +1,6 @@
 // Search results: a fused list with the contribution of each lens, or one column per lens.
 
-import { $, el, number } from "./dom.js";
+import { $, breakable, el, number } from "./dom.js";
 import { lensClass } from "./lenses.js";
 import { excerpt, paint, toSpans } from "./paint.js";
 import { sourceTags } from "./source.js";
@@ -42,13 +42,16 @@ function textBox(hit, length) {
   const { text, matches } = hit.snippet ?? { text: hit.text, matches: [] };
   const spans = toSpans(text, matches);
   const [start, end] = excerpt(text, spans, length);
-  const begins = start > 0 || (hit.snippet && hit.snippet.start > hit.passage.start);
+  const begins = start > 0 || (hit.snippet ?? hit.passage).start > 0;
   const goesOn = end < text.length || (hit.snippet && hit.snippet.end < hit.passage.end);
-  return el("p", { class: "text" }, begins ? "… " : "", paint(text, spans, start, end), goesOn ? " …" : "");
+  return el("p", { class: "text" }, begins ? "… " : "", paint(text, spans, start, end).map(withoutBlankLines), goesOn ? " …" : "");
 }
 
+const withoutBlankLines = (node) => (typeof node === "string" ? node.replace(/\s*\n\s*\n\s*/g, "\n") : node);
+
 function head(hit, column, { explain }) {
-  const shown = el("button", { type: "button", class: "title", onclick: () => explain(hit, column) }, hit.title ? paint(hit.title, toSpans(hit.title, hit.snippet?.title_matches ?? [])) : hit.doc_id);
+  const title = hit.title ? paint(hit.title, toSpans(hit.title, hit.snippet?.title_matches ?? [])) : [hit.doc_id];
+  const shown = el("button", { type: "button", class: "title", onclick: () => explain(hit, column) }, title.flatMap(breakable));
   return [el("span", { class: "rank", "aria-label": `Rank ${hit.rank}` }, String(hit.rank)), el("h3", {}, shown)];
 }
 
@@ -62,7 +65,7 @@ function article(hit, column, { explain }, ...children) {
     if (event.target.closest("button, a") || getSelection()?.toString()) return;
     explain(hit, column);
   };
-  return el("article", { class: "hit", data: { doc: hit.doc_id, column }, onclick: press }, children);
+  return el("article", { class: hit.weak ? "hit weak" : "hit", data: { doc: hit.doc_id, column }, onclick: press }, children);
 }
 
 function card(hit, lenses, most, actions) {
