@@ -1,10 +1,14 @@
 """`trilens index` over real folders: what cannot be read is skipped and summarised."""
 
 from pathlib import Path
+from threading import Event
 
 import pytest
 
 from tests.read.nasty import SUMMARY, make_nasty
+from trilens.cli import progress
+from trilens.read.readers import Item
+from trilens.store.sources import SourceMemory
 
 from .conftest import Trilens
 
@@ -45,6 +49,34 @@ def test_a_folder_without_any_document_fails(tmp_path: Path, trilens: Trilens) -
     assert "skipped 1 file: 1 without a text field" in outcome.err
 
 
+def test_a_folder_without_a_readable_file_says_what_it_holds(tmp_path: Path, trilens: Trilens) -> None:
+    (tmp_path / "folder").mkdir()
+    for name in ("a.1.gz", "b.1.gz", "c.png"):
+        (tmp_path / "folder" / name).write_bytes(b"?")
+    outcome = trilens("index", tmp_path / "folder", "--to", tmp_path / "c")
+    assert outcome.code == 1
+    assert outcome.err.startswith("skipped 3 files: 3 without a reader: .gz 2, .png 1\ntrilens: folder ")
+
+
+def test_the_first_reading_shows_progress(
+    tmp_path: Path, trilens: Trilens, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """All input is read before the first document is added, which takes minutes for a large folder."""
+    (tmp_path / "rows.csv").write_text("text\none\ntwo\nthree\n")
+    monkeypatch.setattr(progress, "LINE_SECONDS", 0.01)
+    add, added = SourceMemory.add, list[Item]()
+
+    def wait_for_a_line(memory: SourceMemory, item: Item) -> None:
+        add(memory, item)
+        while f"reading: {len(added)} docs in " not in capsys.readouterr().err:
+            Event().wait(0.01)
+        added.append(item)
+
+    monkeypatch.setattr(SourceMemory, "add", wait_for_a_line)
+    assert trilens("index", tmp_path / "rows.csv", "--to", tmp_path / "c", "--lens", "bm25").code == 0
+    assert len(added) == 3
+
+
 def test_a_prefix_tells_the_records_of_two_files_apart(tmp_path: Path, trilens: Trilens) -> None:
     for name in ("a", "b"):
         (tmp_path / f"{name}.csv").write_text(f"id,text\n1,words of {name}\n")
@@ -58,11 +90,15 @@ def test_a_prefix_tells_the_records_of_two_files_apart(tmp_path: Path, trilens: 
 
 
 def test_columns_are_filtered_by_their_type_and_a_mistake_is_reported(tmp_path: Path, trilens: Trilens) -> None:
-    (tmp_path / "rows.csv").write_text("text,year,zip\nold words,1999,01099\nrecent words,2021,80331\n")
+    (tmp_path / "rows.csv").write_text(
+        "text,year,zip,bought\nold words,1999,01099,31.12.1999\nrecent words,2021,80331,1.6.2021 14:30\n"
+    )
     assert trilens("index", tmp_path / "rows.csv", "--to", tmp_path / "c", "--lens", "bm25").code == 0
     recent = trilens("search", tmp_path / "c", "words", "--filter", '{"year": {"$gte": 2020}}', "--json")
     assert [hit["text"] for hit in recent.json["hits"]] == ["recent words"]
     assert recent.err == ""
+    bought = trilens("search", tmp_path / "c", "words", "--filter", '{"bought": {"$gte": "2020-01-01"}}', "--json")
+    assert [hit["metadata"]["bought"] for hit in bought.json["hits"]] == ["2021-06-01T14:30:00Z"]
     mistaken = trilens("search", tmp_path / "c", "words", "--filter", '{"zip": 1099}', "--json")
     assert (mistaken.json["hits"], mistaken.code) == ([], 0)
     assert mistaken.err == "note: zip is text in 2 documents; expected a number, with which the filter compares it\n"

@@ -125,6 +125,37 @@ def document_of(collection: Collection, doc_id: str) -> Document:
     return replace(document, text="written by hand")
 
 
+def test_prune_spares_folders_that_are_not_there_at_the_moment(tmp_path: Path, trilens: Trilens) -> None:
+    """A link to a disk that is not mounted leads nowhere, and what was below it is not gone."""
+    folder, disk = tmp_path / "docs", tmp_path / "disk"
+    for place in (folder, disk / "manuals"):
+        place.mkdir(parents=True)
+        write(place / "a.txt", f"page of {place.name}")
+    (folder / "disk").symlink_to(disk)
+    command = ("index", folder, "--to", tmp_path / "c", "--lens", "bm25", "--prune", "--json")
+    assert trilens(*command).json["added"] == 2
+    disk.rename(tmp_path / "unmounted")
+    without = trilens(*command)
+    assert (without.json["deleted"], without.json["documents"]) == (0, 2)
+    assert without.err == "skipped 1 file: 1 dangling link\n"
+    (folder / "disk").unlink()
+    assert trilens(*command).json["deleted"] == 1
+
+
+def test_prune_does_not_take_a_missing_or_empty_source_for_one_without_documents(
+    folder: Path, tmp_path: Path, index: Callable[..., dict[str, int]], trilens: Trilens
+) -> None:
+    folder.rename(tmp_path / "moved")
+    command = ("index", folder, "--to", tmp_path / "c", "--prune")
+    assert "docs does not exist" in trilens(*command).err
+    folder.mkdir()
+    assert "docs holds no readable file" in trilens(*command).err
+    other = tmp_path / "other.jsonl"
+    write(other, *records("3"))
+    answer = trilens(*command, other, "--skip-bad", "--json").json
+    assert (answer["deleted"], answer["documents"]) == (0, 6)
+
+
 def test_a_collision_with_another_source_is_reported(tmp_path: Path, trilens: Trilens) -> None:
     for name in ("a", "b"):
         write(tmp_path / f"{name}.csv", "id,text", f"1,words of {name}")

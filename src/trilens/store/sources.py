@@ -129,7 +129,7 @@ class SourceMemory:
 
     def skip(self, skipped: Skipped) -> None:
         """Note that something could not be read: no document that came from there counts as gone."""
-        if skipped.unit == "folder" and skipped.is_error:
+        if skipped.may_be_folder or (skipped.unit == "folder" and skipped.is_error):
             self._unread_folders.add(skipped.name)
         elif skipped.is_error and self._current is not None:
             self._current.clean = False

@@ -29,6 +29,16 @@ def isolated_records(suffixes: Sequence[str], description: str, format: str) -> 
     return record_reader(suffixes, description, partial(_records, format))
 
 
+def isolated_page(format: str, text: str, file: InputFile) -> PageContent:
+    """What the function `parse` of the module `format` of this package makes of the text of a file."""
+    with ExitStack() as stack:
+        path = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="trilens-"))) / "decoded"
+        path.write_text(text, "utf-8")
+        parser = file.parser or stack.enter_context(ParserProcess())
+        (value,) = parser.parse(format, path, file.where)
+        return PageContent(**value)
+
+
 def _contents(format: str, file: InputFile) -> Iterator[PageContent]:
     for value in _values(format, file):
         yield PageContent(**value)
