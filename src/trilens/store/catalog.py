@@ -273,7 +273,8 @@ class Catalog:
         documents = "SELECT key, metadata FROM documents"
         if keys is not None:
             documents += " WHERE key IN (SELECT value FROM json_each(?))"
-        statement = f"""SELECT iif(atom.type = 'text' AND atom.value GLOB '{DATES}', 'date', atom.type), count(DISTINCT chosen.key)
+        kind = f"iif(atom.type = 'text' AND atom.value GLOB '{DATES}', 'date', atom.type)"
+        statement = f"""SELECT {kind}, count(DISTINCT chosen.key)
             FROM ({documents}) AS chosen, json_each(metadata, ?) AS atom
             WHERE json_type(metadata, ?) <> 'object' GROUP BY 1"""
         return dict(self._run(statement, *([] if keys is None else [json.dumps(keys)]), path, path))

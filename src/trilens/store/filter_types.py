@@ -14,7 +14,7 @@ KINDS = {
     **{"integer": "a number", "real": "a number", "true": "true or false", "false": "true or false"},
     **{"text": TEXT, "date": DATE},
 }
-"""The types that a comparison may expect, in words: those of SQLite, and dates. Null, objects and missing fields are no mistakes."""
+"""The types of `Catalog.types_of` that a comparison may expect, in words. Null, objects and missing fields are no mistakes."""
 
 ORDERING = ("$gt", "$gte", "$lt", "$lte")
 ISO_DATE = re.compile(r"\d{4}-\d{2}(-\d{2}([T ].*)?)?")
