@@ -3,6 +3,7 @@
 import json
 import os
 import select
+import shutil
 import signal
 import subprocess
 import sys
@@ -244,6 +245,16 @@ def test_watch_reports_each_change_and_ends_with_ctrl_c(folder: Path, tmp_path: 
         for name in ("a.txt", "rows.jsonl"):
             (folder / name).replace(tmp_path / name)
         assert line() == "updated 0, added 0, removed 3 documents"
+        folder.rename(tmp_path / "away")
+        assert process.stderr.readline().decode().startswith(f"trilens: {folder} does not exist; ")
+        (tmp_path / "away").rename(folder)
+        (folder / "d.txt").write_text("another page")
+        assert line() == "updated 1, added 0, removed 0 documents"
+        shutil.copytree(folder, tmp_path / "copy")
+        shutil.rmtree(folder)
+        (tmp_path / "copy").rename(folder)
+        (folder / "b.txt").write_text("another page as well")
+        assert line() == "updated 1, added 0, removed 0 documents"
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=SECONDS)
     finally:

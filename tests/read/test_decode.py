@@ -97,7 +97,7 @@ def test_lines_can_be_read_on_after_one_that_is_not_utf8() -> None:
 )
 def test_a_line_above_the_limit_ends_the_file_before_it_fills_the_memory(raw: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(decode, "LIMITS", ParsingLimits(text_bytes=20))
-    with pytest.raises(BadInput, match="^f has a record or a line of more than 0 MiB; split it, or leave it out$"):
+    with pytest.raises(BadInput, match=r"^f has a record or a line of more than 0 MiB; split it, or leave it out$"):
         list(TextLines(io.BytesIO(raw), "f"))
 
 

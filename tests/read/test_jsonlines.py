@@ -107,6 +107,6 @@ def test_a_record_above_the_limit_ends_the_file_before_it_fills_the_memory(monke
     monkeypatch.setattr(jsonlines, "WINDOW_CHARACTERS", 10)
     monkeypatch.setattr(jsonlines, "LIMITS", ParsingLimits(text_bytes=100))
     stream = io.BytesIO(b'[{"text": "' + b"word " * 10_000 + b'"}]')
-    with pytest.raises(BadInput, match="^f has a record or a line of more than 0 MiB; split it"):
+    with pytest.raises(BadInput, match=r"^f has a record or a line of more than 0 MiB; split it"):
         list(read_json(stream, "f"))
     assert stream.tell() < 500
