@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from trilens.read.readers import read
+from trilens.read.zstd import zstd
 
 DATA = Path(__file__).parent / "data"
 SENTENCE = "Valves control the flow of a liquid through a naïve pipe: open(valve)."
@@ -21,8 +22,8 @@ SENTENCE = "Valves control the flow of a liquid through a naïve pipe: open(valv
     ],
 )
 def test_a_page_has_its_title_and_text(name: str, title: str) -> None:
-    if name.endswith(".zst"):
-        pytest.importorskip("zstandard")
+    if name.endswith(".zst") and zstd is None:
+        pytest.skip("needs Zstandard")
     (document,) = read([DATA / name])
     text = " ".join(document.text.split())
     assert (document.doc_id, document.title, SENTENCE in text, "bearing every month" in text) == (name, title, True, True)
