@@ -7,13 +7,16 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from trilens.collection import Collection
+from trilens.errors import BadInput
+from trilens.read import reader_table
+from trilens.read.formats import InputFile
 from trilens.store.sources import SOURCES
 from trilens.text.document import Document
 
@@ -85,6 +88,26 @@ def test_what_was_just_written_is_compared_by_content(folder: Path, index: Calla
     assert index()["replaced"] == 1
     write(folder / "a.txt", "page 2", modified_ns=modified_ns)
     assert index()["replaced"] == 1
+
+
+def test_a_file_that_cannot_be_read_is_parsed_once(
+    folder: Path, index: Callable[..., dict[str, int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parsed: list[str] = []
+
+    def parse(file: InputFile) -> Iterator[Document]:
+        parsed.append(file.name)
+        if file.name == "half.log":
+            yield Document("half", "words")
+        raise BadInput(f"{file.where} takes more than 60 s to parse")
+
+    write(folder / "slow.log", "words")
+    write(folder / "half.log", "words")
+    readers = dict(reader_table.reader_table().by_suffix) | {".log": replace(reader_table.LIKE_TEXT, read=parse)}
+    monkeypatch.setattr(reader_table, "reader_table", lambda: reader_table.ReaderTable(readers, ()))
+    answer = index()
+    assert (answer["added"], answer["skipped"]) == (1, 2)
+    assert parsed == ["half.log", "slow.log", "half.log"]
 
 
 def test_prune_removes_files_and_records_that_are_gone(
