@@ -10,14 +10,17 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from threading import Event
+from typing import Any
 
 import pytest
 
+from trilens.cli import progress
 from trilens.collection import Collection
 from trilens.errors import BadInput
 from trilens.read import reader_table
 from trilens.read.formats import InputFile
-from trilens.store.sources import SOURCES
+from trilens.store.sources import SOURCES, SourceMemory
 from trilens.text.document import Document
 
 from .conftest import Trilens
@@ -178,6 +181,28 @@ def test_prune_does_not_take_a_missing_or_empty_source_for_one_without_documents
     write(other, *records("3"))
     answer = trilens(*command, other, "--skip-bad", "--json").json
     assert (answer["deleted"], answer["documents"]) == (0, 6)
+
+
+def test_progress_is_never_that_of_finished_work(
+    index: Callable[..., dict[str, int]], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nothing has changed, and removing what is gone takes long."""
+    monkeypatch.setattr(progress, "LINE_SECONDS", 0.01)
+    shown: list[str] = []
+
+    def after_line(line: str, method: Callable[[SourceMemory], Any]) -> Callable[[SourceMemory], Any]:
+        def waiting(memory: SourceMemory) -> Any:
+            while line not in capsys.readouterr().err:
+                Event().wait(0.01)
+            shown.append(line)
+            return method(memory)
+
+        return waiting
+
+    monkeypatch.setattr(SourceMemory, "keep", after_line("indexing: 0 docs in ", SourceMemory.keep))
+    monkeypatch.setattr(SourceMemory, "gone", after_line("removing: 0 docs in ", SourceMemory.gone))
+    assert index("--prune")["unchanged"] == 5
+    assert len(shown) == 2
 
 
 def test_a_collision_with_another_source_is_reported(tmp_path: Path, trilens: Trilens) -> None:

@@ -83,15 +83,17 @@ def ingest(
     """
     with Collection.open_or_create(to, threads=threads, **options) as collection:
         try:
-            with progress_bar("indexing", count, "docs") as work:
+            with progress_bar("indexing", count or None, "docs") as work:  # a bar of nothing would be full at once
                 if memory is not None:
                     memory.keep()
                 changes = collection.ingest(documents, work)
-                gone = memory.gone() if memory is not None else []
-                if prune:
-                    collection.delete(gone)
-                    changes += collection.commit()
-                if memory is not None:
+            gone: list[str] = []
+            if memory is not None:
+                with progress_bar("removing" if prune else "comparing", None, "docs"):
+                    gone = memory.gone()
+                    if prune:
+                        collection.delete(gone)
+                        changes += collection.commit()
                     memory.forget()
             if work.compiled:  # the first use of these lenses on this machine
                 first_search(collection)
