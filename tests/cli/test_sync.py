@@ -261,7 +261,10 @@ main()
         assert collection.check().problems == []
 
 
-def test_watch_reports_each_change_and_ends_with_ctrl_c(folder: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_watch_reports_each_change_and_ends_with_a_signal(
+    number: signal.Signals, code: int, folder: Path, tmp_path: Path
+) -> None:
     command: list[str | Path] = [
         sys.executable,
         "-m",
@@ -303,12 +306,12 @@ def test_watch_reports_each_change_and_ends_with_ctrl_c(folder: Path, tmp_path: 
         (tmp_path / "copy").rename(folder)
         (folder / "b.txt").write_text("another page as well")
         assert line() == "updated 1, added 0, removed 0 documents"
-        process.send_signal(signal.SIGINT)
+        process.send_signal(number)
         _, errors = process.communicate(timeout=SECONDS)
     finally:
         process.kill()
     assert (process.returncode, errors.decode()) == (
-        130,
+        code,
         f"trilens: interrupted; 3 documents are kept in {tmp_path / 'c'}, and the same command resumes\n",
     )
     assert ids(tmp_path / "c") == ["b.txt", "c.txt", "d.txt"]

@@ -99,7 +99,7 @@ def ingest(
                 first_search(collection)
         except KeyboardInterrupt as interrupt:
             collection.rollback()
-            raise Interrupted(interrupt, f"{len(collection):,} documents are kept in {to}") from interrupt
+            raise Interrupted(f"{len(collection):,} documents are kept in {to}") from interrupt
         figures = collection.info()["figures"]
         advice = [f"{name}: {values['advice']}" for name, values in figures.items() if values.get("advice")]
         if gone and not prune:

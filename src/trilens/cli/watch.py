@@ -33,7 +33,7 @@ def keep_watching(sync: Sync, json: bool) -> None:
             _update(sync, json)
     except KeyboardInterrupt as interrupt:
         with Collection.open(sync.to) as collection:
-            raise Interrupted(interrupt, f"{len(collection):,} documents are kept in {sync.to}") from interrupt
+            raise Interrupted(f"{len(collection):,} documents are kept in {sync.to}") from interrupt
 
 
 def _changes(sync: Sync) -> Iterator[None]:
