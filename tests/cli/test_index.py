@@ -1,5 +1,9 @@
 """`trilens index` over real folders: what cannot be read is skipped and summarised."""
 
+import os
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 from threading import Event
 
@@ -11,6 +15,8 @@ from trilens.read.readers import Item
 from trilens.store.sources import SourceMemory
 
 from .conftest import Trilens
+
+DATA = Path(__file__).parents[1] / "read" / "data"
 
 
 @pytest.fixture
@@ -39,6 +45,40 @@ def test_strict_stops_and_a_named_file_is_never_skipped(tmp_path: Path, trilens:
         assert "b.txt: the file holds no text" in outcome.err
         assert not target.exists()
     assert trilens("index", folder / "a.txt", folder / "b.txt", "--to", target, "--lens", "bm25", "--skip-bad").code == 0
+
+
+def test_formats_of_other_programs_are_skipped_by_reason(tmp_path: Path, trilens: Trilens) -> None:
+    for package in ("pypdfium2", "docx"):
+        pytest.importorskip(package)
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    for name in ("handbook.pdf", "scanned.pdf", "encrypted.pdf", "encrypted.docx"):
+        shutil.copy(DATA / name, folder)
+    (folder / "empty.pdf").touch()
+    (folder / "cut.docx").write_bytes((DATA / "handbook.docx").read_bytes()[:5000])
+    (folder / "junk.pdf").write_bytes(b"junk")
+    outcome = trilens("index", folder, "--to", tmp_path / "c", "--lens", "bm25")
+    summary = "skipped 6 files: 2 damaged, 2 encrypted, 1 empty, 1 scanned or without text"
+    assert (outcome.code, outcome.err.splitlines()[-1]) == (0, summary)
+
+
+def test_a_bad_file_that_is_named_is_one_line(tmp_path: Path) -> None:
+    """In a process of its own: the one that parses the file must end before the interpreter does."""
+    pytest.importorskip("pypdfium2")
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    command: list[str | Path] = [
+        sys.executable,
+        "-m",
+        "trilens",
+        "index",
+        DATA / "scanned.pdf",
+        "--to",
+        tmp_path / "c",
+        "--lens",
+        "bm25",
+    ]
+    ended = subprocess.run(command, capture_output=True, check=False, env=environment)
+    assert (ended.returncode, ended.stderr.count(b"\n")) == (1, 1), ended.stderr
 
 
 def test_a_folder_without_any_document_fails(tmp_path: Path, trilens: Trilens) -> None:

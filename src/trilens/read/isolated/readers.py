@@ -9,8 +9,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from trilens.errors import BadInput
-from trilens.read.decode import Place
+from trilens.errors import BadInput, Unreadable
+from trilens.read.decode import EMPTY, Place
 from trilens.read.formats import InputFile, PageContent, Reader, parts_reader, record_reader
 from trilens.read.isolated.parser_process import ParserProcess
 from trilens.read.limits import LIMITS, MIB
@@ -53,7 +53,7 @@ def _values(format: str, file: InputFile) -> Iterator[Any]:
     with ExitStack() as stack:
         path = stack.enter_context(_on_disk(file))
         if not path.stat().st_size:
-            raise BadInput(f"{file.where} is empty; expected a file with content: leave it out")
+            raise Unreadable(f"{file.where} is empty; expected a file with content: leave it out", EMPTY)
         parser = file.parser or stack.enter_context(ParserProcess())
         yield from parser.parse(format, path, file.where)
 
