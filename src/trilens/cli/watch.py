@@ -46,20 +46,22 @@ def _changes(sync: Sync) -> Iterator[None]:
 
     while True:
         watched = {folder: identity for folder in folders if (identity := _identity(folder)) is not None}
-        events: Iterator[set[Any]] = _ticks()
+        events: Iterator[set[tuple[Any, str]]] = _ticks()
         if watched:
             options = {"rust_timeout": TICK_SECONDS * 1000, "yield_on_timeout": True, "recursive": recursive}
-            events = _watchfiles().watch(*watched, watch_filter=counts, **options)
+            events = _watchfiles().watch(*(folder.absolute() for folder in watched), watch_filter=counts, **options)
             next(events)
         yield  # what changed before the watch began is found by this update
         for changed in events:
-            if any(_identity(folder) != watched.get(folder) for folder in folders):
+            # A folder that is removed and made again may have the same number, but there is an event for it.
+            removed = {path for _, path in changed} & {str(folder.absolute()) for folder in watched}
+            if removed or any(_identity(folder) != watched.get(folder) for folder in folders):
                 break
             if changed:
                 yield
 
 
-def _ticks() -> Iterator[set[Any]]:
+def _ticks() -> Iterator[set[tuple[Any, str]]]:
     """No changes at all, at intervals."""
     while True:
         sleep(TICK_SECONDS)
