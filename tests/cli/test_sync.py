@@ -3,17 +3,24 @@
 import json
 import os
 import select
+import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from threading import Event
+from typing import Any
 
 import pytest
 
+from trilens.cli import progress
 from trilens.collection import Collection
-from trilens.store.sources import SOURCES
+from trilens.errors import BadInput
+from trilens.read import reader_table
+from trilens.read.formats import InputFile
+from trilens.store.sources import SOURCES, SourceMemory
 from trilens.text.document import Document
 
 from .conftest import Trilens
@@ -86,6 +93,26 @@ def test_what_was_just_written_is_compared_by_content(folder: Path, index: Calla
     assert index()["replaced"] == 1
 
 
+def test_a_file_that_cannot_be_read_is_parsed_once(
+    folder: Path, index: Callable[..., dict[str, int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parsed: list[str] = []
+
+    def parse(file: InputFile) -> Iterator[Document]:
+        parsed.append(file.name)
+        if file.name == "half.log":
+            yield Document("half", "words")
+        raise BadInput(f"{file.where} takes more than 60 s to parse")
+
+    write(folder / "slow.log", "words")
+    write(folder / "half.log", "words")
+    readers = dict(reader_table.reader_table().by_suffix) | {".log": replace(reader_table.LIKE_TEXT, read=parse)}
+    monkeypatch.setattr(reader_table, "reader_table", lambda: reader_table.ReaderTable(readers, ()))
+    answer = index()
+    assert (answer["added"], answer["skipped"]) == (1, 2)
+    assert parsed == ["half.log", "slow.log", "half.log"]
+
+
 def test_prune_removes_files_and_records_that_are_gone(
     folder: Path, tmp_path: Path, index: Callable[..., dict[str, int]], trilens: Trilens
 ) -> None:
@@ -123,6 +150,59 @@ def document_of(collection: Collection, doc_id: str) -> Document:
     document = collection.get(doc_id)
     assert document is not None
     return replace(document, text="written by hand")
+
+
+def test_prune_spares_folders_that_are_not_there_at_the_moment(tmp_path: Path, trilens: Trilens) -> None:
+    """A link to a disk that is not mounted leads nowhere, and what was below it is not gone."""
+    folder, disk = tmp_path / "docs", tmp_path / "disk"
+    for place in (folder, disk / "manuals"):
+        place.mkdir(parents=True)
+        write(place / "a.txt", f"page of {place.name}")
+    (folder / "disk").symlink_to(disk)
+    command = ("index", folder, "--to", tmp_path / "c", "--lens", "bm25", "--prune", "--json")
+    assert trilens(*command).json["added"] == 2
+    disk.rename(tmp_path / "unmounted")
+    without = trilens(*command)
+    assert (without.json["deleted"], without.json["documents"]) == (0, 2)
+    assert without.err == "skipped 1 file: 1 dangling link\n"
+    (folder / "disk").unlink()
+    assert trilens(*command).json["deleted"] == 1
+
+
+def test_prune_does_not_take_a_missing_or_empty_source_for_one_without_documents(
+    folder: Path, tmp_path: Path, index: Callable[..., dict[str, int]], trilens: Trilens
+) -> None:
+    folder.rename(tmp_path / "moved")
+    command = ("index", folder, "--to", tmp_path / "c", "--prune")
+    assert "docs does not exist" in trilens(*command).err
+    folder.mkdir()
+    assert "docs holds no readable file" in trilens(*command).err
+    other = tmp_path / "other.jsonl"
+    write(other, *records("3"))
+    answer = trilens(*command, other, "--skip-bad", "--json").json
+    assert (answer["deleted"], answer["documents"]) == (0, 6)
+
+
+def test_progress_is_never_that_of_finished_work(
+    index: Callable[..., dict[str, int]], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nothing has changed, and removing what is gone takes long."""
+    monkeypatch.setattr(progress, "LINE_SECONDS", 0.01)
+    shown: list[str] = []
+
+    def after_line(line: str, method: Callable[[SourceMemory], Any]) -> Callable[[SourceMemory], Any]:
+        def waiting(memory: SourceMemory) -> Any:
+            while line not in capsys.readouterr().err:
+                Event().wait(0.01)
+            shown.append(line)
+            return method(memory)
+
+        return waiting
+
+    monkeypatch.setattr(SourceMemory, "keep", after_line("indexing: 0 docs in ", SourceMemory.keep))
+    monkeypatch.setattr(SourceMemory, "gone", after_line("removing: 0 docs in ", SourceMemory.gone))
+    assert index("--prune")["unchanged"] == 5
+    assert len(shown) == 2
 
 
 def test_a_collision_with_another_source_is_reported(tmp_path: Path, trilens: Trilens) -> None:
@@ -181,7 +261,10 @@ main()
         assert collection.check().problems == []
 
 
-def test_watch_reports_each_change_and_ends_with_ctrl_c(folder: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_watch_reports_each_change_and_ends_with_a_signal(
+    number: signal.Signals, code: int, folder: Path, tmp_path: Path
+) -> None:
     command: list[str | Path] = [
         sys.executable,
         "-m",
@@ -213,12 +296,31 @@ def test_watch_reports_each_change_and_ends_with_ctrl_c(folder: Path, tmp_path: 
         for name in ("a.txt", "rows.jsonl"):
             (folder / name).replace(tmp_path / name)
         assert line() == "updated 0, added 0, removed 3 documents"
-        process.send_signal(signal.SIGINT)
+        folder.rename(tmp_path / "away")
+        assert process.stderr.readline().decode().startswith(f"trilens: {folder} does not exist; ")
+        (tmp_path / "away").rename(folder)
+        (folder / "d.txt").write_text("another page")
+        assert line() == "updated 1, added 0, removed 0 documents"
+        shutil.copytree(folder, tmp_path / "copy")
+        folder.rename(tmp_path / "old")
+        (tmp_path / "copy").rename(folder)
+        (folder / "b.txt").write_text("another page as well")
+        assert line() == "updated 1, added 0, removed 0 documents"
+        shutil.copytree(folder, tmp_path / "copy")
+        shutil.rmtree(folder)
+        shutil.copytree(tmp_path / "copy", folder)  # may have the number of the old folder
+        (folder / "e.txt").write_text("one more page")
+        while "e.txt" not in ids(tmp_path / "c"):
+            line()
+        (folder / "e.txt").unlink()
+        while "e.txt" in ids(tmp_path / "c"):
+            line()
+        process.send_signal(number)
         _, errors = process.communicate(timeout=SECONDS)
     finally:
         process.kill()
-    assert (process.returncode, errors.decode()) == (
-        130,
-        f"trilens: interrupted; 3 documents are kept in {tmp_path / 'c'}, and the same command resumes\n",
+    assert (process.returncode, errors.decode().splitlines()[-1]) == (
+        code,
+        f"trilens: interrupted; 3 documents are kept in {tmp_path / 'c'}, and the same command resumes",
     )
     assert ids(tmp_path / "c") == ["b.txt", "c.txt", "d.txt"]

@@ -70,7 +70,7 @@ KEPT = {"kept.log.txt": b"kept by a negation"}
 SUMMARY = [
     "skipped 29 files: 5 empty, 5 malformed, 3 damaged, 3 dangling link, 3 pipe, socket or device, 3 without a text field, "
     "2 not text, 1 link loop, 1 not an object, 3 without a reader: .png 2, no suffix 1",
-    "left out 3 files and 3 folders: hidden, ignored or excluded",
+    "left out 3 files and 3 folders: hidden, ignored, excluded or beside a BEIR corpus",
 ]
 
 

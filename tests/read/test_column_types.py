@@ -3,7 +3,10 @@ from typing import Any
 
 from trilens.errors import BadInput
 from trilens.read.column_types import read_typed_table
+from trilens.read.formats import InputFile
+from trilens.read.reader_table import CSV
 from trilens.read.records import AUTOMATIC, Fields
+from trilens.text.document import Document
 
 
 def rows(text: str, fields: Fields = AUTOMATIC) -> list[Any]:
@@ -29,8 +32,26 @@ def test_what_only_looks_like_a_number_stays_text() -> None:
         assert column(*(f'"{cell}"' for cell in cells)) == cells
 
 
-def test_dates_stay_strings_in_iso_form() -> None:
+def test_dates_become_strings_in_iso_form() -> None:
     assert column("2024-01-31", "2023-12-01") == ["2024-01-31", "2023-12-01"]
+    assert column("31.01.2024", "2023-12-1", "1 Dec 2022 9:30") == ["2024-01-31", "2023-12-01", "2022-12-01T09:30:00Z"]
+    assert column("31.01.2024", "unknown") == ["31.01.2024", "unknown"]
+
+
+def test_the_column_tells_whether_the_day_or_the_month_is_first() -> None:
+    assert column("03/04/2024", "31/01/2024") == ["2024-04-03", "2024-01-31"]
+    assert column("03/04/2024", "01/31/2024", "2024-02-01") == ["2024-03-04", "2024-01-31", "2024-02-01"]
+    assert column("04/04/2024") == ["2024-04-04"]
+    for cells in (["03/04/2024"], ["31/01/2024", "01/31/2024"]):
+        assert column(*cells) == cells
+
+
+def test_the_id_of_a_row_does_not_depend_on_other_rows() -> None:
+    def ids(table: bytes) -> list[str]:
+        return [item.doc_id for item in CSV.read(InputFile(io.BytesIO(table), "f", "f")) if isinstance(item, Document)]
+
+    row = b"text,year,bought\nwords,2020,31.12.2020\n"
+    assert ids(row)[0] == ids(row + b"words,unknown,never\n")[0]
 
 
 def test_id_text_and_title_stay_text() -> None:

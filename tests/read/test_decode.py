@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from trilens.errors import BadInput
+from trilens.read import decode
 from trilens.read.decode import Place, TextLines, open_bytes, read_text
+from trilens.read.limits import ParsingLimits
 from trilens.read.zstd import zstd as zstd_module
 
 DATA = Path(__file__).parent / "data"
@@ -88,6 +90,15 @@ def test_lines_can_be_read_on_after_one_that_is_not_utf8() -> None:
     with pytest.raises(BadInput, match="f:2 is not UTF-8: byte 0xe9 at offset 10"):
         next(lines)
     assert (next(lines), lines.number) == ("three", 3)
+
+
+@pytest.mark.parametrize(
+    "raw", [b"id,text\n" + b"x" * 21 + b"\n2,a\n", b"x" * 21, "\ufeffa\nwords words\n".encode("utf-16-le")]
+)
+def test_a_line_above_the_limit_ends_the_file_before_it_fills_the_memory(raw: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(decode, "LIMITS", ParsingLimits(text_bytes=20))
+    with pytest.raises(BadInput, match=r"^f has a record or a line of more than 0 MiB; split it, or leave it out$"):
+        list(TextLines(io.BytesIO(raw), "f"))
 
 
 def test_a_nul_byte_ends_the_lines() -> None:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from trilens.errors import BadInput
 from trilens.read import jsonlines
 from trilens.read.jsonlines import read_json, read_jsonl
+from trilens.read.limits import ParsingLimits
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
@@ -100,3 +101,12 @@ def test_the_window_does_not_grow_with_the_file() -> None:
     stream = Counted(("[" + ",".join([record] * 2000) + "]").encode())
     assert sum(1 for _ in read_json(stream, "f")) == 2000
     assert stream.largest == jsonlines.WINDOW_CHARACTERS
+
+
+def test_a_record_above_the_limit_ends_the_file_before_it_fills_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jsonlines, "WINDOW_CHARACTERS", 10)
+    monkeypatch.setattr(jsonlines, "LIMITS", ParsingLimits(text_bytes=100))
+    stream = io.BytesIO(b'[{"text": "' + b"word " * 10_000 + b'"}]')
+    with pytest.raises(BadInput, match=r"^f has a record or a line of more than 0 MiB; split it"):
+        list(read_json(stream, "f"))
+    assert stream.tell() < 500

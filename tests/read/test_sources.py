@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 
 from trilens.errors import BadInput
+from trilens.read.skipped import LEFT_OUT, Skipped
 from trilens.read.sources import SourceFile, find_files
 
 
@@ -28,6 +29,11 @@ def test_a_beir_folder_gives_only_its_corpus_at_any_depth(tmp_path: Path) -> Non
         write(tmp_path / name)
     assert names(tmp_path) == ["de/corpus.jsonl", "en/corpus.jsonl.gz"]
     assert names(tmp_path / "de") == ["corpus.jsonl"]
+    skipped = [item for item in find_files(tmp_path / "de") if isinstance(item, Skipped)]
+    assert [(item.name, item.unit, item.reason) for item in skipped] == [
+        ("qrels", "folder", LEFT_OUT),
+        ("queries.jsonl", "file", LEFT_OUT),
+    ]
 
 
 def test_loops_of_links_end(tmp_path: Path) -> None:

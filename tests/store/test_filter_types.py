@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from trilens.collection import Collection
-from trilens.store.filter_types import compared_kinds
+from trilens.store.filter_types import DATE, compared_kinds
 from trilens.text.document import Document
 
 TEXT, NUMBER, BOOLEAN = "text", "a number", "true or false"
@@ -19,6 +19,8 @@ TEXT, NUMBER, BOOLEAN = "text", "a number", "true or false"
         ({"lang": "en", "open": True}, {"lang": {TEXT}, "open": {BOOLEAN}}),
         ({"$or": [{"a.b": {"$in": [1, "x"]}}, {"$not": {"c": {"$not": {"$ne": "y"}}}}]}, {"a.b": {NUMBER, TEXT}, "c": {TEXT}}),
         ({"a": None, "b": {"$exists": True}}, {}),
+        ({"a": {"$gte": "2024-01-31"}, "b": {"$lt": "2024-01"}, "c": {"$gt": "v2"}}, {"a": {DATE}, "b": {DATE}, "c": {TEXT}}),
+        ({"a": "2024-01-31"}, {"a": {TEXT}}),
     ],
 )
 def test_a_filter_names_the_kinds_it_compares_with(where: dict[str, Any], kinds: dict[str, set[str]]) -> None:
@@ -32,6 +34,8 @@ def collection(tmp_path_factory: pytest.TempPathFactory) -> Collection:
     with Collection.create(path, lenses=["bm25"]) as made:
         made.add(Document(f"text {number}", "words", metadata={"year": "2021", "tags": ["a", 1]}) for number in range(31))
         made.add(Document(f"number {number}", "words", metadata={"year": 2021}) for number in range(2000))
+        made.add(Document(f"iso {number}", "words", metadata={"date": f"2024-01-{number}"}) for number in (10, 20))
+        made.add(Document(f"other {number}", "words", metadata={"date": "31.12.2024"}) for number in range(40))
     return Collection.open(path)
 
 
@@ -44,6 +48,13 @@ def collection(tmp_path_factory: pytest.TempPathFactory) -> Collection:
         ({"year": {"$in": [2021, "2021"]}}, []),
         ({"tags": {"$in": ["a", 1]}}, []),
         ({"missing": 1}, []),
+        (
+            {"date": {"$gte": "2024-01-15"}},
+            ["date is text in 40 documents; expected a date such as 2024-01-31, with which the filter compares it"],
+        ),
+        ({"date": 2024}, ["date is text in 42 documents; expected a number, with which the filter compares it"]),
+        ({"date": {"$in": ["2024-01-10"]}}, []),
+        ({"date": {"$gte": "3"}}, []),
     ],
 )
 def test_documents_that_a_filter_cannot_match_are_counted(

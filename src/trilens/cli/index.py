@@ -73,7 +73,7 @@ def index(
         ),
     ] = None,
     prune: Annotated[
-        bool, typer.Option("--prune", help="Remove documents whose file or record is gone from these sources.")
+        bool, typer.Option("--prune", help="Remove documents whose file or record is gone from these sources, or left out.")
     ] = False,
     watch: Annotated[
         bool, typer.Option("--watch", help="Keep running, and follow changes of the sources until interrupted.")

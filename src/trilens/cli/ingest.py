@@ -83,21 +83,23 @@ def ingest(
     """
     with Collection.open_or_create(to, threads=threads, **options) as collection:
         try:
-            with progress_bar("indexing", count, "docs") as work:
+            with progress_bar("indexing", count or None, "docs") as work:  # a bar of nothing would be full at once
                 if memory is not None:
                     memory.keep()
                 changes = collection.ingest(documents, work)
-                gone = memory.gone() if memory is not None else []
-                if prune:
-                    collection.delete(gone)
-                    changes += collection.commit()
-                if memory is not None:
+            gone: list[str] = []
+            if memory is not None:
+                with progress_bar("removing" if prune else "comparing", None, "docs"):
+                    gone = memory.gone()
+                    if prune:
+                        collection.delete(gone)
+                        changes += collection.commit()
                     memory.forget()
             if work.compiled:  # the first use of these lenses on this machine
                 first_search(collection)
         except KeyboardInterrupt as interrupt:
             collection.rollback()
-            raise Interrupted(interrupt, f"{len(collection):,} documents are kept in {to}") from interrupt
+            raise Interrupted(f"{len(collection):,} documents are kept in {to}") from interrupt
         figures = collection.info()["figures"]
         advice = [f"{name}: {values['advice']}" for name, values in figures.items() if values.get("advice")]
         if gone and not prune:

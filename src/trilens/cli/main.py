@@ -92,7 +92,7 @@ class Commands(WithoutTypes, TyperGroup):
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt as interrupt:
-            raise Interrupted(interrupt) from interrupt
+            raise Interrupted from interrupt
 
 
 def _summary(name: str) -> str:

@@ -116,7 +116,7 @@ def _running(
 
 @contextmanager
 def _bar(work: Work, columns: tuple[ProgressColumn, ...], console: Console, total: int | None) -> Iterator[None]:
-    with Progress(*columns, console=console) as progress:
+    with Progress(*columns, console=console, transient=total is None) as progress:  # no bar without a total looks finished
         task = progress.add_task(str(work), total=total)
         work.show = lambda: progress.update(task, completed=int(work.done + 1e-6), description=str(work))
         yield

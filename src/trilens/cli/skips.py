@@ -52,7 +52,7 @@ class SkipReport:
         if parts:
             sys.stderr.write(f"skipped {'; '.join(parts)}\n")
         if left_out := [f"{_numbered(counts[LEFT_OUT], unit)}" for unit, counts in self.reasons.items() if counts[LEFT_OUT]]:
-            sys.stderr.write(f"left out {' and '.join(left_out)}: hidden, ignored or excluded\n")
+            sys.stderr.write(f"left out {' and '.join(left_out)}: hidden, ignored, excluded or beside a BEIR corpus\n")
         if self.reasons["record"][REPEATED]:
             sys.stderr.write(f"note: --id-prefix '{FILE}#' tells records of different files with the same ids apart\n")
 

@@ -1,10 +1,11 @@
 """`index --watch`: follow the sources until a signal comes, with one line for each change."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from importlib import import_module
 from pathlib import Path
+from time import sleep
 from typing import Any
 
 from trilens.cli.interrupts import Interrupted
@@ -13,6 +14,8 @@ from trilens.cli.sync import Sync
 from trilens.collection import Collection
 from trilens.errors import BadInput, TrilensError
 from trilens.read.readers import STANDARD_INPUT
+
+TICK_SECONDS = 1  # between two looks whether the sources are still the same folders
 
 
 def require_watchable(sources: Sequence[str]) -> None:
@@ -24,22 +27,54 @@ def require_watchable(sources: Sequence[str]) -> None:
 
 def keep_watching(sync: Sync, json: bool) -> None:
     """Bring the collection up to date after each change of the sources. Errors are reported, and the next change is awaited."""
-    target = sync.to.resolve()
+    sys.stderr.write(f"watching {', '.join(sync.sources)}; Ctrl-C ends it\n")
+    try:
+        for _ in _changes(sync):
+            _update(sync, json)
+    except KeyboardInterrupt as interrupt:
+        with Collection.open(sync.to) as collection:
+            raise Interrupted(f"{len(collection):,} documents are kept in {sync.to}") from interrupt
+
+
+def _changes(sync: Sync) -> Iterator[None]:
+    """Yield after each change of the sources. Folders that are replaced, as by a checkout or a mount, are watched anew."""
+    target, folders = sync.to.resolve(), _folders(sync.sources)
+    recursive = any(Path(source).is_dir() for source in sync.sources)
 
     def counts(_: object, path: str) -> bool:
         return not Path(path).is_relative_to(target)
 
-    sys.stderr.write(f"watching {', '.join(sync.sources)}; Ctrl-C ends it\n")
-    try:
-        changes = _watchfiles().watch(*_folders(sync.sources), watch_filter=counts, rust_timeout=1000, yield_on_timeout=True)
-        next(changes)  # what changed before the watch began is found by the first update
-        _update(sync, json)
-        for changed in changes:
+    while True:
+        watched = {folder: identity for folder in folders if (identity := _identity(folder)) is not None}
+        events: Iterator[set[tuple[Any, str]]] = _ticks()
+        if watched:
+            options = {"rust_timeout": TICK_SECONDS * 1000, "yield_on_timeout": True, "recursive": recursive}
+            events = _watchfiles().watch(*(folder.absolute() for folder in watched), watch_filter=counts, **options)
+            next(events)
+        yield  # what changed before the watch began is found by this update
+        for changed in events:
+            # A folder that is removed and made again may have the same number, but there is an event for it.
+            removed = {path for _, path in changed} & {str(folder.absolute()) for folder in watched}
+            if removed or any(_identity(folder) != watched.get(folder) for folder in folders):
+                break
             if changed:
-                _update(sync, json)
-    except KeyboardInterrupt as interrupt:
-        with Collection.open(sync.to) as collection:
-            raise Interrupted(interrupt, f"{len(collection):,} documents are kept in {sync.to}") from interrupt
+                yield
+
+
+def _ticks() -> Iterator[set[tuple[Any, str]]]:
+    """No changes at all, at intervals."""
+    while True:
+        sleep(TICK_SECONDS)
+        yield set()
+
+
+def _identity(folder: Path) -> tuple[int, int] | None:
+    """What tells a folder from another one with its path; None if there is none."""
+    try:
+        status = folder.stat()
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
 
 
 def _update(sync: Sync, json: bool) -> None:

@@ -14,11 +14,14 @@ from typing import IO, NamedTuple, cast
 
 from trilens.errors import Unreadable
 from trilens.read.encodings import LONGEST_MARK, detect, detect_lines, marked_encoding
+from trilens.read.limits import LIMITS
 from trilens.read.zstd import DAMAGE as ZSTD_DAMAGE
 from trilens.read.zstd import open_zstd
 from trilens.text.files import shown
 
-EMPTY, DAMAGED, NOT_UTF8, BINARY = "empty", "damaged", "not UTF-8", "not text"  # reasons for which files are skipped
+# Reasons for which files are skipped.
+EMPTY, DAMAGED, NOT_UTF8, BINARY = "empty", "damaged", "not UTF-8", "not text"
+DANGLING, READ_ERROR = "dangling link", "read error"
 DAMAGE: tuple[type[Exception], ...] = (EOFError, zlib.error, lzma.LZMAError, *ZSTD_DAMAGE)  # of decompressing
 READ_ERRORS: tuple[type[Exception], ...] = (OSError, *DAMAGE)  # of opening and decompressing
 LINES_AHEAD = 1000  # decide on the encoding of lines
@@ -41,7 +44,7 @@ def open_bytes(path: Path) -> Iterator[IO[bytes]]:
         with _open(path) as stream:
             yield stream
     except FileNotFoundError as error:
-        reason = "dangling link" if path.is_symlink() else "gone"
+        reason = DANGLING if path.is_symlink() else "gone"
         raise Unreadable(f"{shown(path)} does not exist; expected a file: check the path or the link", reason) from error
     except DAMAGE as error:
         message = f"{shown(path)} is damaged or cut short: {error}; decompress or copy it again"
@@ -57,7 +60,7 @@ def reason_of(error: OSError) -> str:
         return "not permitted"
     if error.errno is None:  # not of the system but of a decompressor
         return DAMAGED
-    return "link loop" if error.errno == ELOOP else "read error"
+    return "link loop" if error.errno == ELOOP else READ_ERROR
 
 
 def _open(path: Path) -> IO[bytes]:
@@ -129,7 +132,7 @@ class TextLines:
     def __init__(self, stream: IO[bytes], where: str, detects: bool = False) -> None:
         """`detects`: the first line outside ASCII that is not UTF-8 decides on the encoding of the file."""
         self.number = 0
-        self._lines = _unmarked_lines(stream)
+        self._lines = _unmarked_lines(stream, where)
         self._where = where
         self._offset = 0
         self._encoding = "utf-8"
@@ -166,12 +169,23 @@ class TextLines:
             self._encoding = detect_lines(b"".join([line, *ahead])) or "utf-8"
 
 
-def _unmarked_lines(stream: IO[bytes]) -> Iterator[bytes]:
+def _unmarked_lines(stream: IO[bytes], where: str) -> Iterator[bytes]:
     """The lines of a stream; those in UTF-16 or UTF-32 with a byte order mark as UTF-8."""
-    first = stream.readline()
+    lines = _bounded_lines(stream, where)
+    first = next(lines, b"")
     encoding = marked_encoding(first[:LONGEST_MARK])
     if encoding is None or encoding.startswith("utf-8"):
-        return chain([first] if first else [], stream)
+        return chain([first] if first else [], lines)
     # A line end in UTF-16 is two bytes, so the first line was cut inside it. Text in these encodings is decoded whole.
-    text = (first + stream.read()).decode(encoding, "replace")
-    return iter(io.BytesIO(text.encode()))
+    rest = stream.read(LIMITS.text_bytes)
+    if len(rest) == LIMITS.text_bytes:
+        raise LIMITS.too_long(where)
+    return iter(io.BytesIO((first + rest).decode(encoding, "replace").encode()))
+
+
+def _bounded_lines(stream: IO[bytes], where: str) -> Iterator[bytes]:
+    """The lines of a stream. One that is too long to be a record ends them, before it fills the memory."""
+    while line := stream.readline(LIMITS.text_bytes + 1):
+        if len(line) > LIMITS.text_bytes:
+            raise LIMITS.too_long(where)
+        yield line

@@ -8,6 +8,7 @@ from typing import IO
 from trilens.errors import BadInput
 from trilens.read.decode import Place, TextLines, binary, not_utf8
 from trilens.read.encodings import marked_encoding
+from trilens.read.limits import LIMITS
 from trilens.read.records import Record
 
 WINDOW_CHARACTERS = 1 << 20
@@ -122,6 +123,8 @@ class _JsonWindow:
         if self._ended:
             return False
         unread = len(self._text) - self._position
+        if unread > LIMITS.text_bytes:
+            raise LIMITS.too_long(self._where)
         raw = self._stream.read(max(WINDOW_CHARACTERS, unread))
         self._read_bytes += len(raw)
         self._ended = not raw

@@ -8,10 +8,11 @@ from pathlib import PurePath
 
 from trilens.errors import BadInput
 from trilens.read.column_types import read_typed_table
-from trilens.read.formats import PageContent, Reader, page_reader, parts_reader, record_reader
+from trilens.read.formats import InputFile, PageContent, Reader, page_reader, parts_reader, record_reader
 from trilens.read.html import read_html
-from trilens.read.isolated.readers import isolated_parts, isolated_records
+from trilens.read.isolated.readers import isolated_page, isolated_parts, isolated_records
 from trilens.read.jsonlines import read_json, read_jsonl
+from trilens.read.limits import MIB
 from trilens.read.markdown import read_markdown
 from trilens.read.notebook import read_notebook
 from trilens.read.python_code import read_python
@@ -30,14 +31,18 @@ def _table(suffix: str, description: str, delimiter: str) -> Reader:
     return replace(typed, records=lambda file: read_table(file.stream, file.where, delimiter, file.fields))
 
 
+def _markdown(file: InputFile) -> PageContent:
+    """A page of Markdown. Its parser takes a minute for a mebibyte of brackets, so larger files are parsed within limits."""
+    text = file.text()
+    return PageContent(*read_markdown(text)) if len(text) <= MIB else isolated_page("markdown", text, file)
+
+
 JSONL = record_reader([".jsonl", ".ndjson"], "JSON Lines", lambda file: read_jsonl(file.stream, file.where))
 JSON = record_reader([".json"], "JSON", lambda file: read_json(file.stream, file.where))
 CSV = _table(".csv", "CSV", ",")
 TSV = _table(".tsv", "TSV", "\t")
 TEXT = page_reader([".txt"], "plain text", lambda file: PageContent("", file.text()), compressible=True)
-MARKDOWN = page_reader(
-    [".md", ".markdown"], "Markdown", lambda file: PageContent(*read_markdown(file.text())), compressible=True
-)
+MARKDOWN = page_reader([".md", ".markdown"], "Markdown", _markdown, compressible=True)
 HTML = page_reader([".html", ".htm", ".xhtml"], "HTML", lambda file: PageContent(*read_html(file.text())), compressible=True)
 RST = page_reader(
     [".rst"], "reStructuredText", lambda file: PageContent(*read_restructured_text(file.text())), compressible=True

@@ -3,8 +3,8 @@
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -124,15 +124,16 @@ def spool_stdin() -> Iterator[Path]:
 # Errors are passed on as values, because a generator that raises cannot continue.
 
 
-def _documents(items: Iterator[Item | Skipped], on_skip: OnSkip) -> Iterator[Item]:
-    for item in items:
-        if isinstance(item, Skipped):
-            on_skip(item)
-        else:
-            yield item
+def _documents(items: Generator[Item | Skipped], on_skip: OnSkip) -> Iterator[Item]:
+    with closing(items):  # its child process, too, ends here if `on_skip` raises, and not with the interpreter
+        for item in items:
+            if isinstance(item, Skipped):
+                on_skip(item)
+            else:
+                yield item
 
 
-def _unique(items: Iterator[Item | Unchanged | Skipped]) -> Iterator[Item | Skipped]:
+def _unique(items: Iterator[Item | Unchanged | Skipped]) -> Generator[Item | Skipped]:
     """Replace documents whose id was read before by errors."""
     with SeenIds() as seen_ids:
         for item in items:

@@ -23,6 +23,14 @@ Record = tuple[Place, object]
 """The place and the value of a record: an object in a valid file, any JSON value in an invalid one."""
 
 
+class TypedRow(dict[str, Any]):
+    """A row of a table with typed values. Its texts identify it, because the types depend on the other rows."""
+
+    def __init__(self, texts: dict[str, str], typed: dict[str, Any]) -> None:
+        super().__init__(texts | typed)
+        self.texts = texts
+
+
 @dataclass(frozen=True, slots=True)
 class Fields:
     """The names of record fields; None selects the first usual name that a record has.
@@ -115,7 +123,7 @@ def _listed(names: list[str]) -> str:
 
 def _id(record: dict[str, Any], field: str | None, source: str) -> str:
     if field is None:
-        return content_id(source, record)
+        return content_id(source, record.texts if isinstance(record, TypedRow) else record)
     value = record[field]
     if isinstance(value, str):
         return value

@@ -17,7 +17,7 @@ class Skipped:
     """A file, folder or record that is not read; its string is the message.
 
     `in_folder` tells what was found in a folder from what was named. What folders may well hold, such as pictures, is no error.
-    `suffix` is that of a file without a reader.
+    `suffix` is that of a file without a reader. `may_be_folder`: nothing could be found out, as of a link to an unmounted disk.
     """
 
     error: BadInput
@@ -26,6 +26,7 @@ class Skipped:
     in_folder: bool = False
     is_error: bool = True
     suffix: str = ""
+    may_be_folder: bool = False
 
     @property
     def reason(self) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path, PurePath
 from stat import S_IFDIR, S_IFREG
 
 from trilens.errors import BadInput, Unreadable
-from trilens.read.decode import reason_of
+from trilens.read.decode import DANGLING, READ_ERROR, reason_of
 from trilens.read.formats import Reader
 from trilens.read.ignore import ALL_FILES, IgnoreRules, Selection, is_marked
 from trilens.read.reader_table import readable_suffixes, reader_for
@@ -93,6 +93,10 @@ def _entries(folder: _Folder, visited: set[tuple[int, int]]) -> Iterator[_Folder
     corpus = layout_file(folder.path, "corpus.jsonl")
     if corpus is not None:
         # In the BEIR layout, the queries and judgements beside the corpus are not documents.
+        for name in names:
+            if name != corpus.name:
+                path = folder.path / name
+                yield _left_out(path, folder.within(name), "folder" if path.is_dir() else "file")
         names = [corpus.name]
     folder = _Folder(folder.path, folder.name, folder.rules.inside(folder.path, folder.name))
     for name in names:
@@ -115,6 +119,9 @@ def _entry(folder: _Folder, entry: str) -> Iterator[_Folder | SourceFile | Skipp
 
 def _file(path: Path, name: str, kind: int | None) -> SourceFile | Skipped:
     reader = reader_for(path.name)
+    if reader is None and kind is None:
+        error = Unreadable(f"{shown(path)} leads nowhere; it may be a folder that is not there at the moment", _nowhere(path))
+        return Skipped(error, name=name, in_folder=True, is_error=False, may_be_folder=True)
     if reader is None:
         suffix = PurePath(printable(path.name)).suffix.lower() or "no suffix"
         error = Unreadable(f"{shown(path)} has no known suffix; expected {readable_suffixes()}", NO_READER)
@@ -124,6 +131,17 @@ def _file(path: Path, name: str, kind: int | None) -> SourceFile | Skipped:
         return Skipped(error, name=name, in_folder=True, is_error=False)
     # Dangling links are yielded so that opening them raises an error with their path.
     return SourceFile(path, name, reader, in_folder=True)
+
+
+def _nowhere(path: Path) -> str:
+    """Why the type of a file is not known."""
+    try:
+        path.stat()
+    except FileNotFoundError:
+        return DANGLING
+    except OSError as error:
+        return reason_of(error)
+    return READ_ERROR  # it could be followed a moment later
 
 
 def _left_out(path: Path, name: str, unit: str) -> Skipped:

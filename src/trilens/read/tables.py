@@ -6,9 +6,10 @@ from typing import IO
 
 from trilens.errors import BadInput, Unreadable
 from trilens.read.decode import Place, TextLines
+from trilens.read.limits import LIMITS
 from trilens.read.records import Fields, Record
 
-LONGEST_FIELD = 2**31 - 1
+LONGEST_FIELD = LIMITS.text_bytes
 
 
 def read_table(stream: IO[bytes], where: str, delimiter: str, fields: Fields) -> Iterator[Record | BadInput]:

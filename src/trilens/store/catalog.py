@@ -29,6 +29,7 @@ from trilens.store.schema import FILE_NAME, FORMAT_VERSION, FolderRecord, Stored
 from trilens.text.document import Document
 
 LARGEST_KEY = (1 << 63) - 1
+DATES = "[0-9][0-9][0-9][0-9]-[0-9][0-9]*"  # as a pattern of GLOB
 Mark = Literal["deleted", "changed"]
 KeyRange = tuple[int, int]  # first and last key
 INSERT = "INSERT INTO documents (doc_id, metadata, hash, digest) VALUES (?, ?, ?, ?) RETURNING key"
@@ -267,12 +268,13 @@ class Catalog:
     def types_of(self, path: str, keys: Sequence[int] | None = None) -> dict[str, int]:
         """The JSON types of a metadata field, or of the elements of its lists, with their numbers of documents.
 
-        `keys` restricts the count to some documents.
+        Text that begins like a date in ISO 8601 has the type `date`. `keys` restricts the count to some documents.
         """
         documents = "SELECT key, metadata FROM documents"
         if keys is not None:
             documents += " WHERE key IN (SELECT value FROM json_each(?))"
-        statement = f"""SELECT atom.type, count(DISTINCT chosen.key)
+        kind = f"iif(atom.type = 'text' AND atom.value GLOB '{DATES}', 'date', atom.type)"
+        statement = f"""SELECT {kind}, count(DISTINCT chosen.key)
             FROM ({documents}) AS chosen, json_each(metadata, ?) AS atom
             WHERE json_type(metadata, ?) <> 'object' GROUP BY 1"""
         return dict(self._run(statement, *([] if keys is None else [json.dumps(keys)]), path, path))

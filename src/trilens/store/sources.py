@@ -47,7 +47,10 @@ STORED = "EXISTS (SELECT 1 FROM catalog.documents AS stored WHERE stored.doc_id 
 
 @dataclass(slots=True)
 class _File:
-    """A file as it was found in this run. `clean`: all of it could be read; `unchanged`: it need not be read."""
+    """A file as it was found in this run.
+
+    `clean`: all of it could be read; `unchanged`: it need not be read; `useless`: nothing of it could be read.
+    """
 
     modified_ns: int
     size_bytes: int
@@ -55,6 +58,8 @@ class _File:
     read_ns: int = field(default_factory=time_ns)
     clean: bool = True
     unchanged: bool = False
+    useless: bool = False
+    documents: int = 0
 
 
 class SourceMemory:
@@ -90,11 +95,16 @@ class SourceMemory:
         return sum(self._run(statement, *key)[0][0] for key, file in self._files.items() if file.unchanged)
 
     def unchanged(self, source: Path, file: SourceFile) -> Iterator[str] | None:
-        """The ids of the documents of a file that is as it was when they were indexed; None if it has to be read."""
+        """The ids of the documents of a file that is as it was when they were indexed; None if it has to be read.
+
+        What turned out to be useless earlier in this run has none.
+        """
         if source.name == SPOOLED:
             return None
         key = (self._name(source), file.name)
         self._current = self._files.get(key) or self._look(key, file.path)
+        if self._current.useless:  # and parsing it again may take as long as the limits permit
+            return iter(())
         return self._ids(*key) if self._current.unchanged else None
 
     def _look(self, key: tuple[str, str], path: Path) -> _File:
@@ -126,13 +136,16 @@ class SourceMemory:
             digest = DocumentRow.of(0, item.document).digest
             row = (item.document.doc_id, digest, self._name(item.source), item.file.name)
             self._read.execute("INSERT INTO versions VALUES (?, ?, ?, ?)", row)
+            if self._current is not None:
+                self._current.documents += 1
 
     def skip(self, skipped: Skipped) -> None:
         """Note that something could not be read: no document that came from there counts as gone."""
-        if skipped.unit == "folder" and skipped.is_error:
+        if skipped.may_be_folder or (skipped.unit == "folder" and skipped.is_error):
             self._unread_folders.add(skipped.name)
         elif skipped.is_error and self._current is not None:
             self._current.clean = False
+            self._current.useless = skipped.unit == "file" and not self._current.documents
 
     def keep(self) -> None:
         """Write down what was read, before the documents are added to the collection."""

@@ -8,13 +8,14 @@ pytest.importorskip("openpyxl")
 SHEET = "xl/worksheets/sheet1.xml"
 
 
-def test_each_sheet_is_a_document_with_a_line_per_row(documents: Documents) -> None:
-    assert documents("parts.xlsx") == [
+@pytest.mark.parametrize("name", ["parts.xlsx", "parts.xlsm"])
+def test_each_sheet_is_a_document_with_a_line_per_row(documents: Documents, name: str) -> None:
+    assert documents(name) == [
         Document(
-            "parts.xlsx#sheet=parts",
+            f"{name}#sheet=parts",
             "part  price  bought\nbearing  12.5  2024-01-31\ngasket  3  2023-05-01",
             "parts",
-            {"sheet": "parts", "sheets": 1, "path": "parts.xlsx"},
+            {"sheet": "parts", "sheets": 1, "path": name},
         )
     ]
 

@@ -2,9 +2,9 @@
 
 {"format": "pdf", "path": …, "seconds": …, "limits": {…}}   a request: the module of this package, the file, its deadline
 {"value": …}                                                 a document or a record
-{"end": null}, {"bad": REASON}, {"damaged": REASON}, {"missing": PACKAGE}
+{"end": null}, {"bad": [MESSAGE, REASON]}, {"damaged": MESSAGE}, {"missing": PACKAGE}
                                                              the last answer to a request; the process waits for the next one
-{"failed": REASON}                                           the last answer of a process that should be replaced
+{"failed": MESSAGE}                                          the last answer of a process that should be replaced
 
 The deadline is an alarm without a handler. The kernel ends the process whatever it does, even if the parent is gone.
 """
@@ -20,10 +20,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import IO, Any
 
-from trilens.errors import BadInput
+from trilens.errors import BadInput, Unreadable
 from trilens.read.formats import PageContent
 from trilens.read.isolated.local_file import LocalFile
 from trilens.read.limits import MIB, ParsingLimits
+from trilens.read.skipped import MALFORMED
 
 LONGEST_REASON = 200
 
@@ -75,7 +76,7 @@ def _answers(format: str, file: LocalFile, seconds: float) -> Iterator[str]:
             yield json.dumps({"value": _checked(value, file.limits)})
         yield json.dumps({"end": None})
     except BadInput as error:
-        yield json.dumps({"bad": str(error)})
+        yield json.dumps({"bad": [str(error), error.reason if isinstance(error, Unreadable) else MALFORMED]})
     except ModuleNotFoundError as error:
         yield json.dumps({"missing": error.name})
     except MemoryError:

@@ -7,11 +7,11 @@ from urllib.parse import unquote
 from xml.etree import ElementTree
 from zipfile import ZipFile
 
-from trilens.errors import BadInput
+from trilens.errors import BadInput, Unreadable
 from trilens.read.described import described, one_line, part_title
 from trilens.read.formats import PageContent
 from trilens.read.html import read_html
-from trilens.read.isolated.archive import check_archive
+from trilens.read.isolated.archive import ENCRYPTED, check_archive
 from trilens.read.isolated.local_file import LocalFile
 
 CONTAINER = "META-INF/container.xml"
@@ -28,7 +28,7 @@ def parse(file: LocalFile) -> Iterator[PageContent]:
         package = ElementTree.fromstring(archive.read(package_path))
         paths = list(_reading_order(package, posixpath.dirname(package_path)))
         if _encrypted(archive).intersection(paths):
-            raise BadInput("is encrypted (digital rights management); expected a book without it: leave it out")
+            raise Unreadable("is encrypted (digital rights management); expected a book without it: leave it out", ENCRYPTED)
         book = _first(package, "title")
         facts = described(
             chapters=len(paths),

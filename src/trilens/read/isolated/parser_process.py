@@ -12,12 +12,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from trilens.errors import BadInput, Unreadable
+from trilens.errors import Unreadable
+from trilens.read.decode import DAMAGED
 from trilens.read.extra import INSTALL
 from trilens.read.limits import LIMITS, MIB, ParsingLimits
 
 ROOT = Path(__file__).parents[3]
 """The folder that holds the package, so that the child imports it from where the parent has."""
+BEYOND_LIMITS = "damaged or beyond the limits"  # a reason for which files are skipped
 ADVICE = "repair or convert the file, or leave it out"
 
 # Thread pools and arenas reserve address space that the limit would count.
@@ -55,7 +57,7 @@ class ParserProcess:
                 finished = kind != "failed"
                 _raise_failure(kind, value, where)
                 return
-            raise BadInput(f"{where} {self._cause_of_end(path)}; {ADVICE}")
+            raise Unreadable(f"{where} {self._cause_of_end(path)}; {ADVICE}", BEYOND_LIMITS)
         finally:
             if not finished:
                 self.close()
@@ -102,11 +104,12 @@ class ParserProcess:
         return f"ends its parser ({cause}): it is damaged, or {memory}"
 
 
-def _raise_failure(kind: str, value: str | None, where: str) -> None:
+def _raise_failure(kind: str, value: Any, where: str) -> None:
     match kind:
         case "bad":
-            raise BadInput(f"{where} {value}")
+            message, reason = value
+            raise Unreadable(f"{where} {message}", reason)
         case "missing":
             raise Unreadable(f"{where} needs packages that are not installed ({value}): {INSTALL}", f"not installed: {INSTALL}")
         case "damaged" | "failed":
-            raise BadInput(f"{where} {value}; {ADVICE}")
+            raise Unreadable(f"{where} {value}; {ADVICE}", DAMAGED if kind == "damaged" else BEYOND_LIMITS)

@@ -7,13 +7,14 @@ from datetime import datetime
 import pypdfium2
 from pypdfium2 import PdfDocument, PdfiumError
 
-from trilens.errors import BadInput
+from trilens.errors import Unreadable
 from trilens.read.described import described, moment, one_line
 from trilens.read.formats import PageContent
-from trilens.read.isolated.archive import IS_ENCRYPTED
+from trilens.read.isolated.archive import encrypted
 from trilens.read.isolated.local_file import LocalFile
 
 DATE = re.compile(r"D:(\d{4})(\d\d)?(\d\d)?(\d\d)?(\d\d)?(\d\d)?(?:([+-])(\d\d)'?(\d\d)?)?")
+SCANNED = "scanned or without text"  # a reason for which files are skipped
 NO_TITLE = ("untitled", "unspecified", "anonymous")
 JOINED = "\ufffe"
 """What PDFium writes for the hyphen and the line end inside a word."""
@@ -33,10 +34,11 @@ def parse(file: LocalFile) -> Iterator[PageContent]:
             empty = False
             yield PageContent(title, text, described(page=number, pages=pages, author=author, date=date), part=f"page={number}")
     if empty:
-        raise BadInput(
+        message = (
             f"has no text on any page ({pages:,} in all), probably because they are scanned images; expected text: "
             "run text recognition first, for example with ocrmypdf"
         )
+        raise Unreadable(message, SCANNED)
 
 
 def _opened(file: LocalFile) -> PdfDocument:
@@ -44,7 +46,7 @@ def _opened(file: LocalFile) -> PdfDocument:
         return PdfDocument(file.path)
     except PdfiumError as error:
         if error.err_code in (pypdfium2.raw.FPDF_ERR_PASSWORD, pypdfium2.raw.FPDF_ERR_SECURITY):
-            raise BadInput(IS_ENCRYPTED) from error
+            raise encrypted() from error
         raise
 
 

@@ -9,8 +9,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from trilens.errors import BadInput
-from trilens.read.decode import Place
+from trilens.errors import BadInput, Unreadable
+from trilens.read.decode import EMPTY, Place
 from trilens.read.formats import InputFile, PageContent, Reader, parts_reader, record_reader
 from trilens.read.isolated.parser_process import ParserProcess
 from trilens.read.limits import LIMITS, MIB
@@ -29,6 +29,16 @@ def isolated_records(suffixes: Sequence[str], description: str, format: str) -> 
     return record_reader(suffixes, description, partial(_records, format))
 
 
+def isolated_page(format: str, text: str, file: InputFile) -> PageContent:
+    """What the function `parse` of the module `format` of this package makes of the text of a file."""
+    with ExitStack() as stack:
+        path = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="trilens-"))) / "decoded"
+        path.write_text(text, "utf-8")
+        parser = file.parser or stack.enter_context(ParserProcess())
+        (value,) = parser.parse(format, path, file.where)
+        return PageContent(**value)
+
+
 def _contents(format: str, file: InputFile) -> Iterator[PageContent]:
     for value in _values(format, file):
         yield PageContent(**value)
@@ -43,7 +53,7 @@ def _values(format: str, file: InputFile) -> Iterator[Any]:
     with ExitStack() as stack:
         path = stack.enter_context(_on_disk(file))
         if not path.stat().st_size:
-            raise BadInput(f"{file.where} is empty; expected a file with content: leave it out")
+            raise Unreadable(f"{file.where} is empty; expected a file with content: leave it out", EMPTY)
         parser = file.parser or stack.enter_context(ParserProcess())
         yield from parser.parse(format, path, file.where)
 
