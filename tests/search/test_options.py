@@ -6,7 +6,7 @@ import pytest
 from trilens import Expansion, Fusion, Hyde, MultiParams, SearchOptions, SparseParams
 from trilens.errors import BadFilter, BadInput, BadOptions
 from trilens.lenses.term_lens import IdfParams
-from trilens.search.options import parse_params, tuned_name
+from trilens.search.options import parse_params, fused_name
 
 PRESENT = ["bm25", "dense", "lexical", "multi"]
 
@@ -37,7 +37,7 @@ def test_equal_options_compare_equal_and_survive_json() -> None:
 def test_lenses_and_fusion_are_filled_in() -> None:
     assert SearchOptions().resolve(PRESENT, {}).lenses == tuple(PRESENT)
     assert SearchOptions().resolve(PRESENT, {}).fusion == Fusion()
-    tuned = {tuned_name(["dense", "bm25"]): {"fusion": "minmax:bm25=3"}}
+    tuned = {fused_name(["dense", "bm25"]): {"fusion": "minmax:bm25=3"}}
     assert SearchOptions(lenses=["bm25", "dense"]).resolve(PRESENT, tuned).fusion == Fusion("minmax", {"bm25": 3.0})
     assert SearchOptions(lenses=["bm25", "dense"], fusion="none").resolve(PRESENT, tuned).fusion == Fusion()
     weighted = SearchOptions(fusion="dense+sparse").resolve(["dense", "sparse"], {})

@@ -179,7 +179,7 @@ class Bench:
         self.lenses = lenses
         self.sizes = [len(queries) for queries in judged]
         self._judged = [query for queries in judged for query in queries]
-        self._of = np.repeat(np.arange(len(judged)), self.sizes)  # the collection of each query
+        self.of: Int64s = np.repeat(np.arange(len(judged)), self.sizes)  # the collection of each query
         self._measure = measure
         # By position: collections may share query ids, and some tools behind ir-measures need numbers.
         judgements = [known[query.query_id] for known, queries in zip(qrels, judged, strict=True) for query in queries]
@@ -192,7 +192,7 @@ class Bench:
 
     def mean(self, values: Float64s, queries: Int64s | None = None) -> float:
         """The mean over some queries (None: all), in which every collection has the same weight."""
-        of, values = (self._of, values) if queries is None else (self._of[queries], values[queries])
+        of, values = (self.of, values) if queries is None else (self.of[queries], values[queries])
         return float(np.mean([values[of == collection].mean() for collection in np.unique(of)]))
 
     def values(self, fusion: Fusion) -> Float64s:
@@ -251,16 +251,16 @@ class Bench:
 def _tune_policy(bench: Bench, policy: Policy, depth: int) -> PolicyResult:
     # Every fold has its share of every collection, and the same queries where collections share them.
     folds = np.concatenate([np.random.default_rng(SEED).permutation(size) % FOLDS for size in bench.sizes])
-    best = _choose(bench, policy, depth)
+    best = choose(bench, policy, depth)
     unseen, fusions = np.zeros(len(folds)), []
     for fold in range(FOLDS):
-        fusion = _choose(bench, policy, depth, np.flatnonzero(folds != fold))
+        fusion = choose(bench, policy, depth, np.flatnonzero(folds != fold))
         unseen[folds == fold] = bench.values(fusion)[folds == fold]
         fusions.append(fusion)
     return PolicyResult(best, bench.mean(bench.values(best)), bench.mean(unseen), fusions)
 
 
-def _choose(bench: Bench, policy: Policy, depth: int, queries: Int64s | None = None) -> Fusion:
+def choose(bench: Bench, policy: Policy, depth: int, queries: Int64s | None = None) -> Fusion:
     """The best fusion of a policy by the mean over some of the queries (None: all)."""
     ks = RRF_KS if policy == "rrf" else (Fusion().k,)
     tried: list[tuple[float, Fusion]] = []

@@ -1,7 +1,7 @@
 """`Candidates`: the documents that several lenses return for one query, with the rank, score and best passage of each."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -21,6 +21,7 @@ class Candidates:
     scores     NaN where the lens has no score for it
     rows       its best passage, -1 where unknown
     scales     by lens, what its scores are multiplied by before they are compared
+    spans      by lens, the score that means nothing and the way from there to the least that is not weak (`ScoreScale.span`)
     exhausted  the lenses that returned all documents that match the query, so that the others were not missed
     """
 
@@ -30,6 +31,13 @@ class Candidates:
     rows: dict[str, Int64s]
     scales: Mapping[str, float] = field(default_factory=dict)
     exhausted: frozenset[str] = frozenset()
+    spans: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+
+    def through(self, lenses: Sequence[str]) -> "Candidates":
+        """The candidates of a search through some of the lenses: those that one of them returned."""
+        kept = np.any([self.ranks[name] > 0 for name in lenses], axis=0)
+        ranks, scores, rows = ({name: column[name][kept] for name in lenses} for column in (self.ranks, self.scores, self.rows))
+        return replace(self, keys=self.keys[kept], ranks=ranks, scores=scores, rows=rows)
 
     def best_rows(self, positions: Int64s) -> list[int]:
         """The best passage of some candidates: that of the lens that ranks the candidate highest; -1 if no lens has one."""

@@ -4,9 +4,12 @@
 `weighted`  Σ w · score, of raw scores (BGE-M3: dense + 0.3 · sparse + multi)
 `minmax`    Σ w · (score − lowest) / (highest − lowest)
 `zscore`    Σ w · (score − mean) / standard deviation
+`strength`  Σ w · (score − zero) / way: zero is the score of a passage that has nothing to do with the query, and the way leads
+            from there to the least score that is not weak (`ScoreScale`). A lens that matches weakly counts little
 
-Lowest, highest, mean and deviation are over the scores that the lens gives the candidates of this query. The candidates are
-the union of the documents that the lenses return; `missing` says how a lens counts a candidate that it did not return.
+Lowest, highest, mean and deviation are over the scores that the lens gives the candidates of this query. A lens that cannot
+tell weak matches counts by `minmax` in a fusion by strength. The candidates are the union of the documents that the lenses
+return; `missing` says how a lens counts a candidate that it did not return.
 """
 
 import math
@@ -22,7 +25,7 @@ from trilens.search.candidates import Candidates
 from trilens.search.hits import LensScore
 from trilens.search.ranking import DocTopK
 
-Policy = Literal["zscore", "minmax", "rrf", "weighted"]
+Policy = Literal["strength", "zscore", "minmax", "rrf", "weighted"]
 POLICIES: tuple[Policy, ...] = get_args(Policy)
 Missing = Literal["exact", "worst", "zero"]
 
@@ -64,8 +67,9 @@ class Fusion:
             _require_number(f"weight of {lens}", weight)
         if self.policy != "rrf" and self.k != RRF_K:
             raise BadInput(f"fusion k is {self.k:g}, but the policy is {self.policy}; k applies to rrf: leave it out")
-        if self.policy == "rrf" and self.per_token:
-            raise BadInput("fusion per_token is true, but rrf uses ranks, not scores; leave it out, or choose another policy")
+        if self.policy in ("rrf", "strength") and self.per_token:
+            uses = "ranks, not scores" if self.policy == "rrf" else "the strengths of scores, which have no unit"
+            raise BadInput(f"fusion per_token is true, but {self.policy} uses {uses}; leave it out, or choose another policy")
         if self.weights and not any(self.weights.values()):
             raise BadInput(f"fusion weights of {', '.join(self.weights)} are all 0; expected at least one above 0")
 
@@ -170,9 +174,18 @@ def _contributions(fusion: Fusion, candidates: Candidates, name: str, scores: Fl
         return _by_rank(fusion, candidates, name, scores)
     known = ~np.isnan(scores)
     contributions = np.zeros(len(known))
-    scale = candidates.scales.get(name, 1.0)
-    contributions[known] = fusion.weight(name) * NORMALISE[fusion.policy](scores[known] * scale)
+    contributions[known] = fusion.weight(name) * _comparable(fusion.policy, candidates, name, scores[known])
     return contributions
+
+
+def _comparable(policy: Policy, candidates: Candidates, name: str, scores: Float64s) -> Float64s:
+    """Scores of a lens as the policy adds them to those of other lenses."""
+    if policy != "strength":
+        return NORMALISE[policy](scores * candidates.scales.get(name, 1.0))
+    if name not in candidates.spans:
+        return _minmax(scores)
+    zero, way = candidates.spans[name]
+    return (scores - zero) / way if way > 0 else np.zeros(len(scores))
 
 
 def _by_rank(fusion: Fusion, candidates: Candidates, name: str, scores: Float64s) -> Float64s:
