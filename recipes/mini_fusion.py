@@ -8,12 +8,16 @@
 `--judged` are folders in the BEIR layout with a split, by default `dev`; splits named test are refused. (`./scripts/bench
 everyday` completes the everyday collections to that layout.) Of each at most `--questions` questions are drawn, with all their
 judged documents, and further documents up to `--words` words. `--to` keeps these samples and their collections, one folder per
-model. Every combination of the lenses that the model has heads for gets the weights with the highest mean nDCG@10, in which all
-sets count equally. `held out` is the mean over the sets of what weights chosen on the others have there.
+model.
+
+Every combination of the lenses that the model has heads for gets a fusion by damped z-scores. Its weights are the most even of
+those whose mean nDCG@10, in which all sets count equally, is within `--tolerance` of the highest: other collections ask for
+more of the lenses that matter little here. `held out` is the mean over the sets of what weights chosen on the others have.
 """
 
 import argparse
 import json
+import math
 import random
 import re
 import sys
@@ -32,14 +36,16 @@ from trilens.encode.folder import CONFIG_FILE, ModelFolder
 from trilens.encode.models import resolve_model
 from trilens.errors import TrilensError
 from trilens.evaluate.tuning import Bench, JudgedCandidates, choose, gather
+from trilens.kernels.array_types import Int64s
 from trilens.lenses.registry import needed_heads
 from trilens.read.readers import read
-from trilens.search.fusion import POLICIES, Fusion, Policy
+from trilens.search.fusion import Fusion
 from trilens.search.options import fused_name
 
 LENSES = ("bm25", "dense", "multi", "sparse", "lexical")
 MEASURE = nDCG @ 10
 SPLIT, DEPTH, SEED = "dev", 100, 1
+FUSION = Fusion("zscore", depth=DEPTH, damp=True)
 JUDGED_SHARE = 0.8  # of the words, at most this share in judged documents
 
 
@@ -107,11 +113,24 @@ def through(judged: Sequence[Judged], lenses: Sequence[str]) -> Bench:
     return Bench(questions, list(lenses), [one.qrels for one in judged], MEASURE)
 
 
-def report(bench: Bench, policy: Policy, fusion: Fusion) -> str:
+def choose_even(bench: Bench, tolerance: float, queries: Int64s | None = None) -> Fusion:
+    """The most even weights, by entropy, that are nearly as good as the best over some questions (None: all)."""
+    best = choose(bench, FUSION, queries)
+    least = bench.mean(bench.values(best), queries) - tolerance
+    close = [fusion for fusion in bench.measured if bench.mean(bench.values(fusion), queries) >= least]
+    return max(close, key=lambda fusion: entropy(list(fusion.weights.values())))
+
+
+def entropy(weights: Sequence[float]) -> float:
+    """The entropy of weights that add up to 1."""
+    return -sum(weight * math.log(weight) for weight in weights if weight)
+
+
+def report(bench: Bench, tolerance: float, fusion: Fusion) -> str:
     """What a fusion is worth on each set, on sets that its weights were not chosen on, and next to unweighted ranks."""
     values, sets = bench.values(fusion), np.unique(bench.of)
     held_out = [
-        bench.values(choose(bench, policy, DEPTH, np.flatnonzero(bench.of != one)))[bench.of == one].mean() for one in sets
+        bench.values(choose_even(bench, tolerance, np.flatnonzero(bench.of != one)))[bench.of == one].mean() for one in sets
     ]
     by_set = " ".join(f"{values[bench.of == one].mean():.3f}" for one in sets)
     ranks = bench.mean(bench.values(Fusion("rrf", depth=DEPTH)))
@@ -124,7 +143,7 @@ def main() -> None:
     parser.add_argument("--model", required=True, help="model folder, or the name of a bundled model")
     parser.add_argument("--to", type=Path, required=True, help="folder of samples and collections")
     parser.add_argument("--judged", nargs="+", required=True, metavar="FOLDER[:SPLIT]", help="judged collections")
-    parser.add_argument("--policy", default="strength", choices=POLICIES, help="policy of the fusions")
+    parser.add_argument("--tolerance", type=float, default=0.002, help="how far below the highest mean even weights may be")
     parser.add_argument("--questions", type=int, default=300, help="most questions of each set")
     parser.add_argument("--words", type=int, default=300_000, help="most words of each set")
     parser.add_argument("--dry-run", action="store_true", help="do not write the fusions")
@@ -140,9 +159,9 @@ def main() -> None:
     for count in range(2, len(lenses) + 1):
         for chosen in combinations(lenses, count):
             bench = through(judged, chosen)
-            fusion = choose(bench, options.policy, DEPTH)
+            fusion = choose_even(bench, options.tolerance)
             fusions[fused_name(chosen)] = str(fusion)
-            print(report(bench, options.policy, fusion), flush=True)  # noqa: T201
+            print(report(bench, options.tolerance, fusion), flush=True)  # noqa: T201
     if not options.dry_run:
         file = model.path / CONFIG_FILE
         described = json.loads(file.read_text(encoding="utf-8")) | {"fusion": fusions}

@@ -188,7 +188,7 @@ class Collection:
         self, queries: Sequence[str], lenses: Sequence[str], depth: int = 100
     ) -> list[tuple[Candidates, dict[int, str]]]:
         """The candidates of each query with the scores of every lens, ready to be fused in any way, and doc_ids by key."""
-        options = SearchOptions(k=depth, lenses=lenses, fusion=Fusion("strength", depth=depth))
+        options = SearchOptions(k=depth, lenses=lenses, fusion=Fusion("weighted", depth=depth, damp=True))
         by_query = Search(self.snapshot, self._lenses, queries, options).candidates()
         documents = [self.snapshot.documents(candidates.keys.tolist()) for candidates in by_query]
         doc_ids = [{key: document.doc_id for key, document in by_key.items()} for by_key in documents]

@@ -72,7 +72,7 @@ def test_every_lens_can_be_made_and_knows_its_name(name: str) -> None:
 
 
 def test_default_lenses() -> None:
-    assert CollectionConfig().lenses == DEFAULT_LENSES == ("bm25", "dense")
+    assert CollectionConfig().lenses == DEFAULT_LENSES == ("bm25", "dense", "multi")
     assert set(DEFAULT_LENSES) < set(lens_types())
 
 

@@ -195,9 +195,7 @@ class ModelConfig(ModelDescription):
         for lenses in fusion:
             names = lenses.split("+")
             if len(names) < 2 or names != sorted(set(names)):
-                raise ValueError(
-                    f"has the key {lenses!r}; expected two or more lenses in alphabetical order, such as bm25+dense"
-                )
+                raise ValueError(f"is given for {lenses!r}; expected lenses in alphabetical order, such as bm25+dense")
         return fusion
 
 

@@ -99,7 +99,7 @@ class _Explainer:
             facts: dict[str, float | str | None] = {
                 "score": seen.score if seen else None,
                 "rank": seen.rank if seen else None,
-                "weight": search.fusion.weight(name),
+                "weight": search.fusion.weight_for(candidates, name),
                 "standard": seen.standard if seen else None,
                 "strength": search.details.strength(0, name, seen.score) if seen else None,
                 "strongest": self._strongest(name, candidates),

@@ -21,8 +21,8 @@ class Candidates:
     scores     NaN where the lens has no score for it
     rows       its best passage, -1 where unknown
     scales     by lens, what its scores are multiplied by before they are compared
-    spans      by lens, the score that means nothing and the way from there to the least that is not weak (`ScoreScale.span`)
     exhausted  the lenses that returned all documents that match the query, so that the others were not missed
+    spans      by lens that can tell, the score that means nothing and the way from there to a match (`ScoreScale.span`)
     """
 
     keys: Int64s
@@ -38,6 +38,12 @@ class Candidates:
         kept = np.any([self.ranks[name] > 0 for name in lenses], axis=0)
         ranks, scores, rows = ({name: column[name][kept] for name in lenses} for column in (self.ranks, self.scores, self.rows))
         return replace(self, keys=self.keys[kept], ranks=ranks, scores=scores, rows=rows)
+
+    def strongest(self, lens: str) -> float | None:
+        """The strength of the lens's best candidate; None if the lens cannot tell."""
+        zero, way = self.spans.get(lens, (0.0, 0.0))
+        known = self.scores[lens][~np.isnan(self.scores[lens])]
+        return (float(known.max()) - zero) / way if way > 0 and len(known) else None
 
     def best_rows(self, positions: Int64s) -> list[int]:
         """The best passage of some candidates: that of the lens that ranks the candidate highest; -1 if no lens has one."""

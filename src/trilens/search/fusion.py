@@ -4,12 +4,10 @@
 `weighted`  Σ w · score, of raw scores (BGE-M3: dense + 0.3 · sparse + multi)
 `minmax`    Σ w · (score − lowest) / (highest − lowest)
 `zscore`    Σ w · (score − mean) / standard deviation
-`strength`  Σ w · (score − zero) / way: zero is the score of a passage that has nothing to do with the query, and the way leads
-            from there to the least score that is not weak (`ScoreScale`). A lens that matches weakly counts little
 
-Lowest, highest, mean and deviation are over the scores that the lens gives the candidates of this query. A lens that cannot
-tell weak matches counts by `minmax` in a fusion by strength. The candidates are the union of the documents that the lenses
-return; `missing` says how a lens counts a candidate that it did not return.
+Lowest, highest, mean and deviation are over the scores that the lens gives the candidates of this query. The candidates are
+the union of the documents that the lenses return; `missing` says how a lens counts a candidate that it did not return. The
+weights w may depend on the query: see `damp`.
 """
 
 import math
@@ -25,7 +23,7 @@ from trilens.search.candidates import Candidates
 from trilens.search.hits import LensScore
 from trilens.search.ranking import DocTopK
 
-Policy = Literal["strength", "zscore", "minmax", "rrf", "weighted"]
+Policy = Literal["zscore", "minmax", "rrf", "weighted"]
 POLICIES: tuple[Policy, ...] = get_args(Policy)
 Missing = Literal["exact", "worst", "zero"]
 
@@ -44,6 +42,7 @@ class Fusion:
                gets its lowest score; zero: it contributes nothing (with zscore that is an average document). With rrf, missed
                candidates rank behind the returned ones, by score or, with `worst`, all at the same rank
     depth      minimum number of documents that each lens returns
+    damp       the weight of a lens whose best candidate is a weak match is multiplied by the strength of that match
     per_token  scores that are sums over query tokens (MaxSim) count by their weighted mean over the tokens, as in BGE-M3
     """
 
@@ -52,6 +51,7 @@ class Fusion:
     k: float = RRF_K
     missing: Missing = "exact"
     depth: int = DEPTH
+    damp: bool = False
     per_token: bool = False
 
     def __post_init__(self) -> None:
@@ -61,22 +61,22 @@ class Fusion:
         _require_number("k", self.k)
         if not isinstance(self.depth, int) or isinstance(self.depth, bool) or not 1 <= self.depth <= MOST_DEPTH:
             raise BadInput(f"fusion depth is {self.depth!r}; expected a whole number from 1 to {MOST_DEPTH}")
-        if not isinstance(self.per_token, bool):
-            raise BadInput(f"fusion per_token is {self.per_token!r}; expected true or false")
+        for name, flag in (("damp", self.damp), ("per_token", self.per_token)):
+            if not isinstance(flag, bool):
+                raise BadInput(f"fusion {name} is {flag!r}; expected true or false")
         for lens, weight in self.weights.items():
             _require_number(f"weight of {lens}", weight)
         if self.policy != "rrf" and self.k != RRF_K:
             raise BadInput(f"fusion k is {self.k:g}, but the policy is {self.policy}; k applies to rrf: leave it out")
-        if self.policy in ("rrf", "strength") and self.per_token:
-            uses = "ranks, not scores" if self.policy == "rrf" else "the strengths of scores, which have no unit"
-            raise BadInput(f"fusion per_token is true, but {self.policy} uses {uses}; leave it out, or choose another policy")
+        if self.policy == "rrf" and self.per_token:
+            raise BadInput("fusion per_token is true, but rrf uses ranks, not scores; leave it out, or choose another policy")
         if self.weights and not any(self.weights.values()):
             raise BadInput(f"fusion weights of {', '.join(self.weights)} are all 0; expected at least one above 0")
 
     def __str__(self) -> str:
         default = Fusion()
         options = [f"{lens}={_to_text(weight)}" for lens, weight in self.weights.items()]
-        for name in ("k", "missing", "depth", "per_token"):
+        for name in ("k", "missing", "depth", "damp", "per_token"):
             value = getattr(self, name)
             if value != getattr(default, name):
                 options.append(f"{name}={_to_text(value)}")
@@ -85,6 +85,11 @@ class Fusion:
     def weight(self, lens: str) -> float:
         """The weight of a lens."""
         return self.weights.get(lens, 1.0)
+
+    def weight_for(self, candidates: Candidates, lens: str) -> float:
+        """The weight of a lens for the query of these candidates."""
+        strongest = candidates.strongest(lens) if self.damp else None
+        return self.weight(lens) if strongest is None else self.weight(lens) * min(1.0, max(0.0, strongest))
 
     def require_lenses(self, names: Sequence[str]) -> None:
         """Refuse to fuse lenses that the weights do not fit."""
@@ -174,18 +179,9 @@ def _contributions(fusion: Fusion, candidates: Candidates, name: str, scores: Fl
         return _by_rank(fusion, candidates, name, scores)
     known = ~np.isnan(scores)
     contributions = np.zeros(len(known))
-    contributions[known] = fusion.weight(name) * _comparable(fusion.policy, candidates, name, scores[known])
+    scale = candidates.scales.get(name, 1.0)
+    contributions[known] = fusion.weight_for(candidates, name) * NORMALISE[fusion.policy](scores[known] * scale)
     return contributions
-
-
-def _comparable(policy: Policy, candidates: Candidates, name: str, scores: Float64s) -> Float64s:
-    """Scores of a lens as the policy adds them to those of other lenses."""
-    if policy != "strength":
-        return NORMALISE[policy](scores * candidates.scales.get(name, 1.0))
-    if name not in candidates.spans:
-        return _minmax(scores)
-    zero, way = candidates.spans[name]
-    return (scores - zero) / way if way > 0 else np.zeros(len(scores))
 
 
 def _by_rank(fusion: Fusion, candidates: Candidates, name: str, scores: Float64s) -> Float64s:
@@ -198,7 +194,7 @@ def _by_rank(fusion: Fusion, candidates: Candidates, name: str, scores: Float64s
         ranks = ranks.copy()
         ranks[missed] = _ranks_behind(returned, scores[missed])
     contributions: Float64s = np.zeros(len(ranks))
-    np.divide(fusion.weight(name), fusion.k + ranks, out=contributions, where=ranks > 0)
+    np.divide(fusion.weight_for(candidates, name), fusion.k + ranks, out=contributions, where=ranks > 0)
     return contributions
 
 

@@ -187,7 +187,7 @@ class Search:
         """The candidates with what the fusion needs to know of each lens."""
         exhausted = frozenset(name for name in self.names if int(candidates.ranks[name].max(initial=0)) < depth)
         scales = {name: 1 / (mass[query] or 1.0) for name, mass in self._token_mass.items()}
-        spans = {name: scale.span(query) for name, scale in self.scales.items()} if self.fusion.policy == "strength" else {}
+        spans = {name: scale.span(query) for name, scale in self.scales.items()} if self.fusion.damp else {}
         return Candidates(candidates.keys, candidates.ranks, candidates.scores, candidates.rows, scales, exhausted, spans)
 
     @cached_property
