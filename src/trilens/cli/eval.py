@@ -29,7 +29,7 @@ from trilens.evaluate.runs import make_folder, require_plain_ids, write_trec
 from trilens.evaluate.soundness import Soundness, examine
 from trilens.evaluate.variants import Variant, parse_variant
 from trilens.lenses.registry import lens_type, lenses_with, needed_heads
-from trilens.store.config import DEFAULT_MODEL, default_lenses
+from trilens.store.config import DEFAULT_LENSES, DEFAULT_MODEL, default_lenses
 
 
 def eval(
@@ -144,7 +144,9 @@ def eval(
     names, languages = lens_names(lens), comma_list("--lang", lang)
     described = ModelFolder.open(resolve_model(model or DEFAULT_MODEL)).config
     lenses = names or list(default_lenses(described.heads))
-    options = collection_options(",".join(lenses), model, language)
+    options = collection_options(lens, model, language)
+    if tuple(lenses) != DEFAULT_LENSES:
+        options["lenses"] = lenses
     datasets = _datasets(sources, queries, qrels, languages)
     # All options are checked before a corpus is encoded, which may take hours.
     answer_kind = _answer_kind(answers)

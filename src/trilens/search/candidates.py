@@ -36,7 +36,9 @@ class Candidates:
     def through(self, lenses: Sequence[str]) -> "Candidates":
         """The candidates of a search through some of the lenses: those that one of them returned."""
         kept = np.any([self.ranks[name] > 0 for name in lenses], axis=0)
-        ranks, scores, rows = ({name: column[name][kept] for name in lenses} for column in (self.ranks, self.scores, self.rows))
+        ranks = {name: self.ranks[name][kept] for name in lenses}
+        scores = {name: self.scores[name][kept] for name in lenses}
+        rows = {name: self.rows[name][kept] for name in lenses}
         return replace(self, keys=self.keys[kept], ranks=ranks, scores=scores, rows=rows)
 
     def strongest(self, lens: str) -> float | None:
