@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from trilens import Expansion, Fusion, Hyde, MultiParams, SearchOptions, SparseParams
-from trilens.errors import BadFilter, BadInput, BadOptions
+from trilens.errors import BadFilter, BadInput, BadModel, BadOptions
 from trilens.lenses.term_lens import IdfParams
 from trilens.search.options import fused_name, parse_params
 
@@ -48,6 +48,9 @@ def test_lenses_and_fusion_are_filled_in() -> None:
     ):
         assert SearchOptions(lenses=lenses).resolve(PRESENT, tuned, lambda: of_model).fusion == expected
     assert SearchOptions(lenses=["bm25", "multi"], fusion="none").resolve(PRESENT, tuned, lambda: of_model).fusion == Fusion()
+    for bad in ("best", "zscore:multi=1"):
+        with pytest.raises(BadModel, match=r"the model has a bad fusion for bm25\+dense: .*; correct it in trilens.json"):
+            SearchOptions(lenses=["bm25", "dense"]).resolve(PRESENT, {}, lambda bad=bad: {"bm25+dense": bad})  # type: ignore[misc]
     weighted = SearchOptions(fusion="dense+sparse").resolve(["dense", "sparse"], {})
     assert weighted.lenses == ("dense", "sparse")
     assert weighted.resolve(["dense", "sparse"], {}) == weighted

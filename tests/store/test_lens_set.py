@@ -83,6 +83,8 @@ def test_default_lenses_of_a_model_with_fewer_heads() -> None:
     assert CollectionConfig().with_model(TinyEncoder()).lenses == DEFAULT_LENSES
     with pytest.raises(BadInput, match="need multi as well"):
         CollectionConfig(lenses=DEFAULT_LENSES).with_model(dense)
+    with pytest.raises(BadInput, match="need dense, multi as well"):
+        CollectionConfig().with_model(TinyEncoder(heads=("sparse",)))
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,8 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import BaseModel, BeforeValidator, Field, InstanceOf, PlainSerializer, WithJsonSchema, field_validator
 
-from trilens.errors import BadInput, BadOptions, nested_error
+from trilens.encode.folder import CONFIG_FILE
+from trilens.errors import BadInput, BadModel, BadOptions, nested_error
 from trilens.frozen import Frozen
 from trilens.lenses.feedback import Expansion, parse_expansion
 from trilens.lenses.registry import lens_type, lens_types, lenses_with, list_of_names
@@ -178,10 +179,8 @@ class SearchOptions(Frozen):
         fusion = fit_preset(self.fusion, present) if self.fusion else None
         lenses = tuple(self.lenses or choose_lenses(fusion, present))
         if fusion is None and len(lenses) > 1 and not self.rerank:
-            name = fused_name(lenses)
-            record = tuned.get(name)
-            default = record["fusion"] if record else of_model().get(name)
-            fusion = parse_fusion(default) if default else None
+            record = tuned.get(fused_name(lenses))
+            fusion = parse_fusion(record["fusion"]) if record else _of_model(of_model(), lenses)
         resolved = self.model_copy(update={"lenses": lenses, "fusion": fusion or Fusion()})
         resolved._require_applicable(fusion)
         return resolved
@@ -209,6 +208,19 @@ class SearchOptions(Frozen):
                 raise BadInput(
                     f"{option} is given, but {searched}; it applies to {', '.join(able)}: search one of them as well"
                 )
+
+
+def _of_model(fusions: Mapping[str, str], lenses: Sequence[str]) -> Fusion | None:
+    """The default fusion of a model for these lenses."""
+    text = fusions.get(fused_name(lenses))
+    if text is None:
+        return None
+    try:
+        fusion = parse_fusion(text)
+        fusion.require_lenses(lenses)
+    except BadInput as error:
+        raise BadModel(f"the model has a bad fusion for {fused_name(lenses)}: {error}; correct it in {CONFIG_FILE}") from error
+    return fusion
 
 
 def fused_name(lenses: Iterable[str]) -> str:

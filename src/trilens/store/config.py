@@ -133,7 +133,8 @@ class CollectionConfig(BaseModel):
         folder = None if encoder else ModelFolder.open(resolve_model(self.model))
         heads: list[Head] = list(encoder.heads if encoder else folder.config.heads if folder else ())
         model = encoder.fingerprint if encoder else self.model
-        if "lenses" not in self.model_fields_set and self.lenses != (served := default_lenses(heads)):
+        served = default_lenses(heads)
+        if "lenses" not in self.model_fields_set and self.lenses != served and needed_heads(served):
             given = {name: getattr(self, name) for name in self.model_fields_set}
             return CollectionConfig.of(**given, lenses=served).with_model(encoder)
         if missing := [head for head in self.heads if head not in heads]:
