@@ -79,7 +79,7 @@ def test_default_lenses() -> None:
 def test_default_lenses_of_a_model_with_fewer_heads() -> None:
     dense = TinyEncoder(heads=("dense",))
     assert CollectionConfig().with_model(dense).lenses == ("bm25", "dense")
-    assert CollectionConfig(bm25={"k1": 2.0}).with_model(dense).of_lens("bm25").model_dump()["k1"] == 2.0
+    assert CollectionConfig.of(bm25={"k1": 2.0}).with_model(dense).of_lens("bm25").model_dump()["k1"] == 2.0
     assert CollectionConfig().with_model(TinyEncoder()).lenses == DEFAULT_LENSES
     with pytest.raises(BadInput, match="need multi as well"):
         CollectionConfig(lenses=DEFAULT_LENSES).with_model(dense)
