@@ -167,7 +167,7 @@ def test_every_option_is_accepted_everywhere_with_the_same_meaning(
     assert by_command == over_http == explained.to_json()
 
     if option not in ("k", "offset"):  # an evaluation sets it by its measures
-        variant = parse_variant(f"named={json.dumps(case.options)}", collection.lenses)
+        variant = parse_variant(f"named={json.dumps(case.options)}", collection.lenses, collection.model.fusions)
         assert [(hit.doc_id, hit.score) for hit in variant.search(collection, [QUERY], 10)[0]] == expected
         assert variant.explain(collection, QUERY, hits[0].doc_id).score == pytest.approx(explained.score)
 
@@ -197,7 +197,7 @@ def test_every_mistake_is_refused_everywhere_in_the_same_words(
             assert (type(over_client.value), str(over_client.value)) == (type(searching.value), text)
     if not {"k", "offset"} & case.options.keys():
         with pytest.raises(TrilensError) as evaluating:
-            variant = parse_variant(json.dumps(case.options), collection.lenses)
+            variant = parse_variant(json.dumps(case.options), collection.lenses, collection.model.fusions)
             variant.search(collection, [QUERY], 10)
         assert str(evaluating.value).endswith(text)
 

@@ -30,7 +30,7 @@ from trilens.encode.models import resolve_model
 from trilens.errors import BadInput, TrilensError
 from trilens.evaluate.measures import means, per_query
 from trilens.lenses.registry import needed_heads
-from trilens.store.config import DEFAULT_MODEL, CollectionConfig, PassageConfig
+from trilens.store.config import DEFAULT_MODEL, PassageConfig, default_lenses
 
 MEASURES = (RR @ 10, Success @ 3, nDCG @ 10)
 DEPTH = 10
@@ -49,7 +49,7 @@ MEASURED = (
 def systems_of(folder: ModelFolder) -> dict[str, System]:
     """The systems whose lenses the model has heads for."""
     systems = {name: SYSTEMS[name] for name in MEASURED}
-    systems[DEFAULT_SEARCH] = System(CollectionConfig.of(model=str(folder.path)).lenses, fusion=None)
+    systems[DEFAULT_SEARCH] = System(default_lenses(folder.config.heads), fusion=None)
     return {name: how for name, how in systems.items() if set(needed_heads(how.lenses)) <= set(folder.config.heads)}
 
 

@@ -15,7 +15,7 @@ from trilens.search.candidates import Candidates
 from trilens.search.fusion import Fusion
 from trilens.search.fusion_presets import parse_fusion
 from trilens.search.hits import Hit
-from trilens.search.options import SearchOptions, tuned_name
+from trilens.search.options import SearchOptions, fused_name
 from trilens.search.search import Search
 from trilens.store.backup.contents import Backup
 from trilens.store.backup.opening import open_existing, open_place
@@ -188,7 +188,7 @@ class Collection:
         self, queries: Sequence[str], lenses: Sequence[str], depth: int = 100
     ) -> list[tuple[Candidates, dict[int, str]]]:
         """The candidates of each query with the scores of every lens, ready to be fused in any way, and doc_ids by key."""
-        options = SearchOptions(k=depth, lenses=lenses, fusion=Fusion("weighted", depth=depth))
+        options = SearchOptions(k=depth, lenses=lenses, fusion=Fusion("weighted", depth=depth, damp=True))
         by_query = Search(self.snapshot, self._lenses, queries, options).candidates()
         documents = [self.snapshot.documents(candidates.keys.tolist()) for candidates in by_query]
         doc_ids = [{key: document.doc_id for key, document in by_key.items()} for by_key in documents]
@@ -198,7 +198,7 @@ class Collection:
         """Use `record["fusion"]` for searches through these lenses; None removes it. Commits, with all changes so far."""
         if record is not None:
             parse_fusion(record["fusion"]).require_lenses(lenses)
-        self._writing(no_report).set_tuned(tuned_name(lenses), record)
+        self._writing(no_report).set_tuned(fused_name(lenses), record)
         self.commit()
 
     def disentangle(self, text: str, *, passage: bool = False, top: int | None = None) -> list[Word]:

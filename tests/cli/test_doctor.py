@@ -40,7 +40,7 @@ def test_a_whole_installation_has_no_problems(tmp_path: Path) -> None:
     code, found, messages = run(DOCTOR, XDG_CACHE_HOME=str(tmp_path), HOME=str(home))
     assert (code, messages, found["problems"]) == (0, [], [])
     assert found["versions"]["numpy"] == version("numpy")
-    assert found["self_test"]["lenses"] == ["bm25", "dense"]
+    assert found["self_test"]["lenses"] == ["bm25", "dense", "multi"]
     assert found["kernels"]["compiled"] > 0  # those of the self-test, at least
     assert set(found["caches"]) == {str(tmp_path / "trilens"), *found["kernels"]["folders"]}
     assert all(found["caches"][folder] > 0 for folder in found["kernels"]["folders"])

@@ -57,10 +57,11 @@ def test_measures_are_chosen(folder: Path, trilens: Trilens) -> None:
 
 def test_fusions_are_measured_beside_lenses(folder: Path, trilens: Trilens) -> None:
     told = trilens("eval", folder, "--fusion", "rrf", "--fusion", "zscore:bm25=1,dense=2", "--json").json
-    assert [result["lens"] for result in told["results"]] == ["bm25", "dense", "rrf", "zscore:bm25=1,dense=2"]
+    assert [result["lens"] for result in told["results"]] == ["bm25", "dense", "multi", "rrf", "zscore:bm25=1,dense=2"]
     assert {path.name for path in Path("runs/tiny").glob("*.trec")} == {
         "test.bm25.trec",
         "test.dense.trec",
+        "test.multi.trec",
         "test.rrf.trec",
         "test.zscore_bm25=1_dense=2.trec",
     }

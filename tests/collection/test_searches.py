@@ -156,14 +156,14 @@ def test_a_document_of_fifty_megabytes(tmp_path: Path) -> None:
 
 @with_model
 def test_two_lenses(tmp_path: Path) -> None:
-    with Collection.create(tmp_path / "c") as collection:
+    with Collection.create(tmp_path / "c", lenses=["bm25", "dense"]) as collection:
         collection.add([*DOCUMENTS, Document("empty", ""), Document("long", "A boat on the water. " * 400)])
         assert collection.commit() == Changes(added=5)
         assert collection.lenses == ["bm25", "dense"]
         assert ids(collection, "animal in winter", 1, lenses=["dense"]) == ["fox"]
         assert ids(collection, "animal in winter", lenses=["bm25"]) == []
         assert sorted(ids(collection, "river", lenses=["dense"])) == ["empty", "fox", "long", "snow", "train"]
-        [hits] = collection.search(["river at night"])
+        [hits] = collection.search(["river at night"], fusion="rrf")
         assert [hit.rank for hit in hits] == [1, 2, 3, 4, 5]
         for hit in hits:
             assert hit.score == pytest.approx(sum(1 / (60 + lens.rank) for lens in hit.by_lens.values() if lens.rank))

@@ -14,10 +14,11 @@ MULTI = {"dim": 8, "normalised": True, "skip_punctuation": True, "skip_special":
 
 
 def small_copy(target: Path, **changes: object) -> Path:
-    """A folder with the bundled configuration and stand-ins for the large files."""
+    """A folder with the bundled configuration, without fusions, and stand-ins for the large files."""
     target.mkdir(exist_ok=True)
-    config = json.loads((BUNDLED / "trilens.json").read_text()) | changes
-    (target / "trilens.json").write_text(json.dumps(config))
+    config = json.loads((BUNDLED / "trilens.json").read_text())
+    config.pop("fusion")
+    (target / "trilens.json").write_text(json.dumps(config | changes, indent=2) + "\n")
     (target / "tokenizer.json").write_text("{}")
     (target / "model.onnx").write_bytes(b"weights")
     (target / "sparse.onnx").write_bytes(b"head")
@@ -54,6 +55,9 @@ FILLED = {"query_tokens": 32, "mask_token": "[MASK]", "attend_to_mask": True}
         ({"heads": []}, "heads"),
         ({"heads": ["colour"]}, "heads"),
         ({"precision": "int3"}, "precision"),
+        ({"fusion": {"dense+bm25": "rrf"}}, r"fusion is given for 'dense\+bm25'; expected lenses in alphabetical order"),
+        ({"fusion": {"dense": "rrf"}}, "fusion is given for 'dense'; expected lenses"),
+        ({"fusion": {"bm25+dense": 3}}, "fusion.bm25.dense is 3"),
         ({"multi": None}, r"multi is missing, but heads is \['dense', 'multi', 'sparse', 'lexical'\]; .* when 'multi' is"),
         ({"heads": ["dense"]}, r"multi is given, but heads is \['dense'\]"),
         ({"sparse": None}, "sparse is missing, but heads is .* when 'sparse' is one"),
@@ -153,6 +157,18 @@ def test_any_changed_file_changes_the_fingerprint(tmp_path: Path, file: str) -> 
     changed = Path(shutil.copytree(folder, tmp_path / "b"))
     (changed / file).write_bytes((changed / file).read_bytes() + b" ")
     assert fingerprint_model(changed) != fingerprint_model(folder)
+
+
+def test_other_fusions_do_not_change_the_fingerprint(tmp_path: Path) -> None:
+    fused = {"bm25+dense": "zscore:bm25=0.2,dense=0.8,damp=true"}
+    plain, first, second = (
+        small_copy(tmp_path / "a"),
+        small_copy(tmp_path / "b", fusion=fused),
+        small_copy(tmp_path / "c", fusion={}),
+    )
+    assert fingerprint_model(plain) == fingerprint_model(first) == fingerprint_model(second)
+    assert ModelFolder.open(first).config.fusion == fused
+    assert fingerprint_model(small_copy(tmp_path / "d", fusion=fused, query_prefix="q: ")) != fingerprint_model(first)
 
 
 def test_content_moved_between_files_changes_the_fingerprint(tmp_path: Path) -> None:

@@ -6,9 +6,10 @@ import pytest
 
 from trilens.encode.bm25 import Bm25Encoder
 from trilens.encode.encoder import Encoded, Encoder, Progress
-from trilens.encode.folder import Head
+from trilens.encode.folder import CONFIG_FILE, Head, read_config
 from trilens.encode.model import BagOfTokensEncoder, HeadEncoder, ModelEncoder, TokenReader, joint_passes
-from trilens.encode.models import bundled_models
+from trilens.encode.models import bundled_models, resolve_model
+from trilens.encode.onnx import OnnxEncoder
 from trilens.errors import BadInput, BadModel
 from trilens.store.config import DEFAULT_MODEL
 
@@ -61,6 +62,19 @@ def test_an_encoder_object_is_used_as_it_is() -> None:
     assert ModelEncoder("", encoder.heads, encoder=encoder).encoder is encoder  # any fingerprint
     with pytest.raises(BadModel, match="model given as an object is tiny, but the collection was made with other"):
         _ = ModelEncoder("", encoder.heads, "other", encoder=encoder).encoder
+
+
+def test_default_fusions_are_those_of_the_model() -> None:
+    folder = resolve_model(DEFAULT_MODEL)
+    model = ModelEncoder(DEFAULT_MODEL, ("dense",))
+    assert model.fusions == read_config(folder / CONFIG_FILE).fusion == OnnxEncoder(folder).fusions
+    assert "bm25+dense" in model.fusions
+    assert "encoder" not in vars(model)  # it is not loaded
+    assert ModelEncoder("no such model", ()).fusions == {}  # no lens uses it
+    encoder = TinyEncoder()
+    assert ModelEncoder("", encoder.heads, encoder=encoder).fusions == {}
+    encoder.fusions = {"bm25+dense": "rrf"}  # type: ignore[attr-defined]
+    assert ModelEncoder("", encoder.heads, encoder=encoder).fusions == {"bm25+dense": "rrf"}
 
 
 def test_a_collection_of_an_encoder_object_is_not_searched_without_it() -> None:

@@ -38,7 +38,7 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def collection(dataset: Path, tmp_path: Path) -> Iterator[Collection]:
-    with Collection.create(tmp_path / "c", threads=1) as made:
+    with Collection.create(tmp_path / "c", lenses=["bm25", "dense"], threads=1) as made:
         for line in (dataset / "corpus.jsonl").read_text().splitlines():
             record = json.loads(line)
             made.add([Document(record["_id"], record["text"])])
@@ -63,14 +63,16 @@ def test_what_was_saved_is_used(collection: Collection, dataset: Path) -> None:
     lenses = ["bm25", "dense"]
     found = tune([TuningSet(collection, Beir(dataset), "dev")], lenses, policies=["zscore"])
     query = ["word1 word2 word3"]
-    before = collection.search(query)[0]
+    before, of_model = collection.search(query)[0], collection.model.fusions["bm25+dense"]
+    assert before == collection.search(query, fusion=of_model)[0]
     collection.save_tuned(lenses, found.record())
     record = collection.info()["tuned"]["bm25+dense"]
     assert record["fusion"] == str(found.best.fusion)
     with Collection.open(collection.path) as other:
         tuned = other.search(query, lenses=["dense", "bm25"])[0]
         assert tuned == other.search(query, lenses=["dense", "bm25"], fusion=found.best.fusion)[0]
-        assert other.search(query, fusion="none")[0] == before
+        assert other.search(query)[0] == tuned != before
+        assert other.search(query, fusion="none")[0] == other.search(query, fusion="rrf")[0]
         assert other.search(query, lenses=["bm25"])[0][0].score > 0
         other.add([Document("more", "word1")])
         other.commit()
@@ -79,6 +81,7 @@ def test_what_was_saved_is_used(collection: Collection, dataset: Path) -> None:
         assert other.check().problems == []
         other.save_tuned(lenses, None)
         assert other.info()["tuned"] == {}
+        assert other.search(query)[0] == other.search(query, fusion=of_model)[0]
 
 
 def test_the_value_is_that_of_a_search(collection: Collection, dataset: Path) -> None:

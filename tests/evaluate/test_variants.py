@@ -44,6 +44,10 @@ def test_search_options_as_json() -> None:
     reranked = parse_variant('{"lenses": ["bm25"], "rerank": "multi", "fusion": "rrf:depth=200"}', LENSES)
     assert reranked.name == '{"lenses": ["bm25"], "rerank": "multi", "fusion": "rrf:depth=200"}'
     assert (reranked.used, reranked.options.depth) == (["bm25", "multi"], 200)
+    fused = {"bm25+dense": "zscore:bm25=1,dense=3,damp=true"}
+    default = parse_variant('default={"lenses": ["dense", "bm25"]}', LENSES, fused)
+    assert default.options.fusion == Fusion("zscore", {"bm25": 1.0, "dense": 3.0}, damp=True)
+    assert parse_variant("rrf", LENSES, fused).options.fusion == Fusion()
     hyde = parse_variant('{"lenses": ["dense"], "hyde": {"url": "http://localhost:1/v1", "model": "tiny"}}', LENSES)
     assert hyde.options.hyde == Hyde(url="http://localhost:1/v1", model="tiny")
 

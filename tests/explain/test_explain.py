@@ -15,7 +15,7 @@ from ..lenses.explained import PASSAGES, QUERIES, TEXTS, require_sum
 
 
 @pytest.mark.parametrize(
-    "fusion", ["rrf", "weighted", "minmax", "zscore:missing=worst", "rrf:bm25=3,multi=1,missing=worst", "all"]
+    "fusion", ["rrf", "weighted", "minmax:damp=true", "zscore:missing=worst", "rrf:bm25=3,multi=1,missing=worst", "all"]
 )
 def test_parts_of_a_fusion(collection: Collection, fusion: str) -> None:
     for query in QUERIES:
@@ -71,6 +71,25 @@ def test_two_lenses_by_name(collection: Collection) -> None:
     assert [part.label for part in found.parts] == ["bm25", "dense"]
     assert [part.facts["weight"] for part in found.parts] == [0.75, 0.25]
     assert not found.approximate
+
+
+def test_a_damped_weight_is_explained_by_the_best_match(tmp_path: Path) -> None:
+    """In a collection with enough passages to tell, the query shares one frequent word with some of them."""
+    with Collection.create(tmp_path / "c", lenses=["bm25", "dense"], threads=1) as made:
+        made.add(Document(str(n), f"the engine of car {n}") for n in range(24))
+        made.add([Document("trip", "the car was slow")])
+        made.commit()
+        query, fusion = "why was the car florbling wimpet", "zscore:bm25=0.4,dense=0.6,damp=true"
+        for doc_id in ("3", "trip"):
+            found = made.explain(query, doc_id, fusion=fusion)
+            undamped = made.explain(query, doc_id, fusion="zscore:bm25=0.4,dense=0.6")
+            for part, plain in zip(found.parts, undamped.parts, strict=True):
+                strongest, weight = part.facts["strongest"], plain.facts["weight"]
+                assert isinstance(strongest, float) and isinstance(weight, float)
+                assert part.facts["weight"] == pytest.approx(weight * min(1.0, strongest))
+                assert part.score == pytest.approx(plain.score * min(1.0, strongest))
+            require_sum(found, next(hit.score for hit in made.search([query], 30, fusion=fusion)[0] if hit.doc_id == doc_id))
+            assert 0 < float(found.parts[0].facts["strongest"] or 0) < 1
 
 
 def test_the_mean_over_tokens_knows_their_weights(collection: Collection) -> None:

@@ -53,6 +53,17 @@ def test_only_some_are_asked_for() -> None:
     assert second.rows["dense"].tolist() == [2004, 90]
 
 
+def test_some_lenses_have_the_candidates_that_they_returned() -> None:
+    first, second = gather(FOUND, np.empty(0, np.int64))
+    score_missing([first, second], ["bm25", "dense"], None, fill)
+    bm25 = first.through(["bm25"])
+    assert bm25.keys.tolist() == [3, 7]
+    assert (bm25.ranks["bm25"].tolist(), bm25.rows["bm25"].tolist()) == ([2, 1], [30, 70])
+    assert list(bm25.scores) == ["bm25"]
+    assert first.through(["dense", "bm25"]).keys.tolist() == [3, 5, 7]
+    assert second.through(["bm25"]).keys.tolist() == []
+
+
 def test_the_best_passage_is_that_of_the_lens_that_ranks_highest() -> None:
     first, _ = gather(FOUND, np.array([4]))
     assert first.keys.tolist() == [3, 4, 5, 7]

@@ -1,7 +1,7 @@
 """Every policy against arithmetic written out, with documents that a lens missed and negative scores."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pytest
@@ -21,6 +21,7 @@ class Column:
     filled: Mapping[int, float] = field(default_factory=dict)
     scale: float = 1.0
     exhausted: bool = False
+    span: tuple[float, float] | None = None
 
 
 def candidates(**columns: Column) -> Candidates:
@@ -32,6 +33,7 @@ def candidates(**columns: Column) -> Candidates:
         {},
         {name: column.scale for name, column in columns.items()},
         frozenset(name for name, column in columns.items() if column.exhausted),
+        {name: column.span for name, column in columns.items() if column.span},
     )
     for name, column in columns.items():
         scores, ranks = np.full(len(keys), np.nan), np.zeros(len(keys), np.int64)
@@ -98,6 +100,32 @@ def test_zscore_by_hand() -> None:
     assert scores(fused) == pytest.approx(expected)
 
 
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_lens_whose_best_match_is_weak_is_damped(policy: Policy) -> None:
+    """bm25 begins at 0 and needs 12 for a match, so its best candidate is half of one; that of dense is more than a match."""
+    both = candidates(bm25=replace(BM25, span=(0.0, 12.0)), dense=replace(DENSE, span=(-0.5, 0.5)))
+    plain, damped = fuse(Fusion(policy, {"bm25": 2}), BOTH), fuse(Fusion(policy, {"bm25": 2}, damp=True), both)
+    assert parts(damped, "bm25") == pytest.approx({key: part / 2 for key, part in parts(plain, "bm25").items()})
+    assert parts(damped, "dense") == parts(plain, "dense")
+    scores(damped)
+
+
+def test_common_words_alone_do_not_decide() -> None:
+    common = Column({1: 0.3, 2: 0.1}, span=(0.0, 4.0))
+    meaning = Column({2: 0.9, 1: 0.7}, span=(0.5, 0.2))
+    for fusion, best in ((Fusion("zscore", {"bm25": 1.5}), 1), (Fusion("zscore", {"bm25": 1.5}, damp=True), 2)):
+        assert fuse(fusion, candidates(bm25=common, dense=meaning))[0].key == best
+
+
+def test_what_is_not_damped() -> None:
+    """A lens that cannot tell, a query without content, and a lens that returned nothing; below nothing is nothing."""
+    for span in (None, (0.0, 0.0)):
+        assert Fusion(damp=True).weight_for(candidates(bm25=replace(BM25, span=span)), "bm25") == 1.0
+    assert Fusion(damp=True).weight_for(candidates(bm25=Column({}, span=(0.0, 1.0)), dense=DENSE), "bm25") == 1.0
+    assert Fusion(damp=True).weight_for(candidates(bm25=replace(BM25, span=(9.0, 1.0))), "bm25") == 0.0
+    assert Fusion().weight_for(candidates(bm25=replace(BM25, span=(0.0, 12.0))), "bm25") == 1.0
+
+
 def test_rrf_ranks_what_was_missed_behind_what_was_returned() -> None:
     fused = fuse(Fusion("rrf"), BOTH)
     assert scores(fused) == pytest.approx({2: 1 / 62 + 1 / 61, 1: 1 / 61 + 1 / 63, 3: 1 / 62 + 1 / 63})
@@ -146,7 +174,7 @@ def test_what_cannot_be_scored_counts_as_the_lowest() -> None:
 
 
 def test_a_lens_that_says_nothing_gives_nothing() -> None:
-    for policy in ("weighted", "minmax", "zscore", "rrf"):
+    for policy in POLICIES:
         fused = fuse(Fusion(policy), candidates(bm25=Column({}), dense=Column({4: 1.0, 5: 1.0})))
         assert [one.key for one in fused] == [4, 5]
         assert all(list(one.by_lens) == ["dense"] for one in fused)
@@ -219,6 +247,7 @@ def test_one_ranking_stays_as_it_is(ranking: Column) -> None:
         ({"weights": {"dense": float("nan")}}, "fusion weight of dense is nan"),
         ({"weights": {"dense": 0}}, "are all 0"),
         ({"per_token": 1}, "fusion per_token is 1; expected true or false"),
+        ({"damp": "yes"}, "fusion damp is 'yes'; expected true or false"),
     ],
 )
 def test_what_is_no_fusion(options: dict[str, object], message: str) -> None:

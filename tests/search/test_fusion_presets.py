@@ -12,7 +12,7 @@ from trilens.search.fusion import Fusion
 from trilens.search.fusion_presets import PRESETS, choose_lenses, fit_preset, parse_fusion
 
 WEIGHTS = st.dictionaries(st.sampled_from(["bm25", "dense", "multi"]), st.floats(0.01, 100), max_size=3)
-COMMON = {"missing": st.sampled_from(["exact", "worst", "zero"]), "depth": st.integers(1, 1000)}
+COMMON = {"damp": st.booleans(), "missing": st.sampled_from(["exact", "worst", "zero"]), "depth": st.integers(1, 1000)}
 FUSIONS = st.one_of(
     st.builds(Fusion, st.just("rrf"), WEIGHTS, k=st.sampled_from([60.0, 1.0, 12.5]), **COMMON),
     st.builds(Fusion, st.sampled_from(["weighted", "minmax", "zscore"]), WEIGHTS, per_token=st.booleans(), **COMMON),
@@ -24,7 +24,7 @@ def test_text_with_options_and_weights() -> None:
     assert parse_fusion("none") == Fusion()
     assert parse_fusion("rrf:k=10,bm25=1,dense=2") == Fusion("rrf", {"bm25": 1.0, "dense": 2.0}, k=10.0)
     assert parse_fusion(" minmax: depth=7 , missing=zero ") == Fusion("minmax", depth=7, missing="zero")
-    assert parse_fusion("zscore:missing=worst,depth=50") == Fusion("zscore", missing="worst", depth=50)
+    assert parse_fusion("zscore:missing=worst,depth=50,damp=true") == Fusion("zscore", missing="worst", depth=50, damp=True)
 
 
 def test_json() -> None:

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from trilens import Expansion, Fusion, Hyde, MultiParams, SearchOptions, SparseParams
-from trilens.errors import BadFilter, BadInput, BadOptions
+from trilens.errors import BadFilter, BadInput, BadModel, BadOptions
 from trilens.lenses.term_lens import IdfParams
-from trilens.search.options import parse_params, tuned_name
+from trilens.search.options import fused_name, parse_params
 
 PRESENT = ["bm25", "dense", "lexical", "multi"]
 
@@ -37,9 +37,20 @@ def test_equal_options_compare_equal_and_survive_json() -> None:
 def test_lenses_and_fusion_are_filled_in() -> None:
     assert SearchOptions().resolve(PRESENT, {}).lenses == tuple(PRESENT)
     assert SearchOptions().resolve(PRESENT, {}).fusion == Fusion()
-    tuned = {tuned_name(["dense", "bm25"]): {"fusion": "minmax:bm25=3"}}
+    tuned = {fused_name(["dense", "bm25"]): {"fusion": "minmax:bm25=3"}}
     assert SearchOptions(lenses=["bm25", "dense"]).resolve(PRESENT, tuned).fusion == Fusion("minmax", {"bm25": 3.0})
     assert SearchOptions(lenses=["bm25", "dense"], fusion="none").resolve(PRESENT, tuned).fusion == Fusion()
+    of_model = {"bm25+dense": "zscore:bm25=1,dense=4", "bm25+multi": "zscore:bm25=1,multi=2,damp=true"}
+    for lenses, expected in (
+        (["dense", "bm25"], Fusion("minmax", {"bm25": 3.0})),  # what was tuned for the collection comes first
+        (["multi", "bm25"], Fusion("zscore", {"bm25": 1.0, "multi": 2.0}, damp=True)),
+        (["dense", "multi"], Fusion()),
+    ):
+        assert SearchOptions(lenses=lenses).resolve(PRESENT, tuned, lambda: of_model).fusion == expected
+    assert SearchOptions(lenses=["bm25", "multi"], fusion="none").resolve(PRESENT, tuned, lambda: of_model).fusion == Fusion()
+    for bad in ("best", "zscore:multi=1"):
+        with pytest.raises(BadModel, match=r"the model has a bad fusion for bm25\+dense: .*; correct it in trilens.json"):
+            SearchOptions(lenses=["bm25", "dense"]).resolve(PRESENT, {}, lambda bad=bad: {"bm25+dense": bad})  # type: ignore[misc]
     weighted = SearchOptions(fusion="dense+sparse").resolve(["dense", "sparse"], {})
     assert weighted.lenses == ("dense", "sparse")
     assert weighted.resolve(["dense", "sparse"], {}) == weighted

@@ -141,10 +141,11 @@ def test_a_filter_excludes(snapshot: Snapshot, names: list[str]) -> None:
     assert find(snapshot, "cat owl", names=names, filter={"legs": 8}) == []
 
 
-def test_a_batch_is_its_queries_one_by_one(snapshot: Snapshot) -> None:
-    queries = ["cat", "owl dog", "unknown", "cat"]
-    together = search(snapshot, queries, 2, BOTH)
-    assert together == [find(snapshot, query, 2, BOTH) for query in queries]
+@pytest.mark.parametrize("fusion", [None, "zscore:bm25=0.3,dense=0.7,damp=true"])
+def test_a_batch_is_its_queries_one_by_one(snapshot: Snapshot, fusion: str | None) -> None:
+    queries = ["cat", "owl dog", "cat of unknown origin", "unknown", "cat"]
+    together = search(snapshot, queries, 2, BOTH, fusion=fusion)
+    assert together == [find(snapshot, query, 2, BOTH, fusion=fusion) for query in queries]
 
 
 def test_exact_changes_nothing_where_nothing_is_approximate(snapshot: Snapshot) -> None:

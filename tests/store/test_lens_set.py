@@ -72,8 +72,19 @@ def test_every_lens_can_be_made_and_knows_its_name(name: str) -> None:
 
 
 def test_default_lenses() -> None:
-    assert CollectionConfig().lenses == DEFAULT_LENSES == ("bm25", "dense")
+    assert CollectionConfig().lenses == DEFAULT_LENSES == ("bm25", "dense", "multi")
     assert set(DEFAULT_LENSES) < set(lens_types())
+
+
+def test_default_lenses_of_a_model_with_fewer_heads() -> None:
+    dense = TinyEncoder(heads=("dense",))
+    assert CollectionConfig().with_model(dense).lenses == ("bm25", "dense")
+    assert CollectionConfig.of(bm25={"k1": 2.0}).with_model(dense).of_lens("bm25").model_dump()["k1"] == 2.0
+    assert CollectionConfig().with_model(TinyEncoder()).lenses == DEFAULT_LENSES
+    with pytest.raises(BadInput, match="need multi as well"):
+        CollectionConfig(lenses=DEFAULT_LENSES).with_model(dense)
+    with pytest.raises(BadInput, match="need dense, multi as well"):
+        CollectionConfig().with_model(TinyEncoder(heads=("sparse",)))
 
 
 @pytest.mark.parametrize(

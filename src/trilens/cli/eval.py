@@ -2,6 +2,7 @@
 
 import re
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, cast
@@ -16,6 +17,8 @@ from trilens.cli.render import out, print_json, require_page, write_page
 from trilens.datasets.answers import AnswerKind
 from trilens.datasets.dataset import Dataset, Split, in_languages
 from trilens.datasets.layouts import choose_split, open_dataset
+from trilens.encode.folder import ModelFolder
+from trilens.encode.models import resolve_model
 from trilens.errors import BadInput
 from trilens.evaluate.evaluation import LensResult, Task, evaluate
 from trilens.evaluate.groups import GROUPINGS, require_grouping
@@ -26,7 +29,7 @@ from trilens.evaluate.runs import make_folder, require_plain_ids, write_trec
 from trilens.evaluate.soundness import Soundness, examine
 from trilens.evaluate.variants import Variant, parse_variant
 from trilens.lenses.registry import lens_type, lenses_with, needed_heads
-from trilens.store.config import DEFAULT_LENSES
+from trilens.store.config import DEFAULT_LENSES, DEFAULT_MODEL, default_lenses
 
 
 def eval(
@@ -139,7 +142,11 @@ def eval(
     if runs:
         make_folder(runs)
     names, languages = lens_names(lens), comma_list("--lang", lang)
-    lenses, options = names or list(DEFAULT_LENSES), collection_options(lens, model, language)
+    described = ModelFolder.open(resolve_model(model or DEFAULT_MODEL)).config
+    lenses = names or list(default_lenses(described.heads))
+    options = collection_options(lens, model, language)
+    if tuple(lenses) != DEFAULT_LENSES:
+        options["lenses"] = lenses
     datasets = _datasets(sources, queries, qrels, languages)
     # All options are checked before a corpus is encoded, which may take hours.
     answer_kind = _answer_kind(answers)
@@ -148,7 +155,7 @@ def eval(
         require_plain_ids([*task.split.queries, *(doc_id for judged in task.split.qrels.values() for doc_id in judged)])
     measured = [choose_measures(task.measures, task.split) for task in tasks]
     groupings = [require_grouping(name, [task.split for task in tasks]) for name in by or []]
-    variants = _variants(lenses, variant or [])
+    variants = _variants(lenses, variant or [], described.fusion)
     if report and any(all(isinstance(measure, HitMeasure) for measure in measures) for measures in measured):
         raise BadInput("--report needs a measure over judgements; pass --measure nDCG@10, or leave out --report")
     evaluated = []
@@ -204,11 +211,11 @@ def _late(name: str, lenses: list[str]) -> bool:
     return name in lenses_with("late") and set(lens_type(name).heads) <= set(needed_heads(lenses))
 
 
-def _variants(lenses: list[str], variants: list[str]) -> list[Variant]:
+def _variants(lenses: list[str], variants: list[str], fusions: Mapping[str, str]) -> list[Variant]:
     """The lenses, then the variants. A fusion that names no lenses fuses all evaluated ones."""
     if doubled := [name for name, count in Counter(map(_file_name, [*lenses, *variants])).items() if count > 1]:
         raise BadInput(f"two runs would be called {doubled[0]!r}; expected each lens and variant once")
-    parsed = [parse_variant(text, lenses) for text in (*lenses, *variants)]
+    parsed = [parse_variant(text, lenses, fusions) for text in (*lenses, *variants)]
     for variant in parsed:
         if lacking := [name for name in variant.used if name not in lenses and not _late(name, lenses)]:
             raise BadInput(f"variant {variant.name!r} needs the lens {lacking[0]}; expected it in --lens {','.join(lenses)}")

@@ -94,7 +94,7 @@ _SEARCH_OPTIONS: dict[str, tuple[Any, Any]] = {
                 "--fusion",
                 metavar="TEXT",
                 help=f"Fusion of several lenses: a policy ({', '.join(POLICIES)}) with options and weights, such as "
-                f"zscore:bm25=1,dense=2; a BGE-M3 preset ({', '.join(PRESETS)}); or none, to ignore tuned weights.",
+                f"zscore:bm25=1,dense=2; a BGE-M3 preset ({', '.join(PRESETS)}); or none, for plain rrf.",
                 show_default=False,
             ),
         ],

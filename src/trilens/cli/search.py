@@ -30,8 +30,8 @@ def search(
 ) -> None:
     """Search a collection.
 
-    A single lens ranks by its score. Several lenses are fused by --fusion, else with the weights that `trilens tune --save`
-    stored, else by reciprocal rank fusion. With --json, each query prints one line.
+    A single lens ranks by its score. Several lenses are fused by --fusion, else as `trilens tune --save` stored for them, else
+    as the model says, else by reciprocal rank fusion. With --json, each query prints one line.
 
     Examples:
 

@@ -13,6 +13,7 @@ A model with a separate query tower keeps the graphs of that tower in the subfol
 """
 
 import hashlib
+import json
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -185,6 +186,17 @@ class ModelConfig(ModelDescription):
 
     precision: Literal["float32", "int8-weights", "int8"]
     query_tower: bool = False  # queries have separate graphs, in `query/`
+    # The default fusion by lenses, such as {"bm25+dense": "zscore:bm25=0.3,dense=0.7"}; the names are sorted.
+    fusion: dict[str, str] = Field(default_factory=dict)
+
+    @field_validator("fusion")
+    @classmethod
+    def _lenses_are_sorted(cls, fusion: dict[str, str]) -> dict[str, str]:
+        for lenses in fusion:
+            names = lenses.split("+")
+            if len(names) < 2 or names != sorted(set(names)):
+                raise ValueError(f"is given for {lenses!r}; expected lenses in alphabetical order, such as bm25+dense")
+        return fusion
 
 
 @dataclass(frozen=True)
@@ -240,11 +252,20 @@ class ModelFolder:
     def fingerprint(self) -> str:
         """Name and digest of everything that determines the representations."""
         digest = hashlib.blake2b(digest_size=8)
-        for file in (self.path / CONFIG_FILE, *self.files):
-            content = file.read_bytes()
+        contents = (file.read_bytes() for file in self.files)
+        for content in (_without_fusion((self.path / CONFIG_FILE).read_bytes()), *contents):
             digest.update(len(content).to_bytes(8, "little"))
             digest.update(content)
         return f"{self.config.name}-{digest.hexdigest()}"
+
+
+def _without_fusion(description: bytes) -> bytes:
+    """A `trilens.json` as exported without fusions, so that other weights of a fusion do not make another model of it."""
+    fields = json.loads(description)
+    if "fusion" not in fields:
+        return description
+    del fields["fusion"]
+    return (json.dumps(fields, indent=2, ensure_ascii=False) + "\n").encode()
 
 
 def read_config(file: Path) -> ModelConfig:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trilens.encode.encoder import Encoded, Encoder, Progress
-from trilens.encode.folder import Head
+from trilens.encode.folder import CONFIG_FILE, Head, read_config
 from trilens.encode.models import resolve_model
 from trilens.encode.onnx import OnnxEncoder
 from trilens.encode.reading import ReadTokens, Side
@@ -21,7 +21,8 @@ class HeadsEncoder(Protocol):
     """An encoder with one or more heads: what `Collection.create(path, encoder=…)` takes.
 
     `OnnxEncoder` and the encoder of a model in training are such encoders. One with the head `sparse` also returns `bag`. An
-    attribute `term_weighting`, if there is one, says how the collection weights its terms.
+    attribute `term_weighting`, if there is one, says how the collection weights its terms; `fusions`, how searches fuse lenses
+    by default (`fusion` of `ModelConfig`).
     """
 
     @property
@@ -109,6 +110,13 @@ class ModelEncoder:
                 f"{self._fingerprint}; their vectors cannot be compared: restore that model, or index into a new collection"
             )
         return encoder
+
+    @cached_property
+    def fusions(self) -> Mapping[str, str]:
+        """The default fusions by lenses, see `ModelConfig.fusion`; the model is not loaded for them."""
+        if self._given is not None:
+            return getattr(self._given, "fusions", {})
+        return read_config(resolve_model(self.name) / CONFIG_FILE).fusion if self.name and self.heads else {}
 
     @property
     def tokens(self) -> TokenReader:

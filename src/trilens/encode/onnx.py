@@ -133,6 +133,11 @@ class OnnxEncoder:
         """The term weighting that collections of this model use."""
         return self.folder.config.term_weighting
 
+    @property
+    def fusions(self) -> Mapping[str, str]:
+        """The default fusions of searches with this model, by lenses."""
+        return self.folder.config.fusion
+
     def token_terms(self, ids: NDArray[np.integer]) -> NDArray[np.integer]:
         """The terms of a `sparse` that tokens stand for."""
         return ids - (self.folder.config.sparse.shift if self.folder.config.sparse else 0)

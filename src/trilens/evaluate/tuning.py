@@ -179,11 +179,12 @@ class Bench:
         self.lenses = lenses
         self.sizes = [len(queries) for queries in judged]
         self._judged = [query for queries in judged for query in queries]
-        self._of = np.repeat(np.arange(len(judged)), self.sizes)  # the collection of each query
+        self.of: Int64s = np.repeat(np.arange(len(judged)), self.sizes)  # the collection of each query
         self._measure = measure
         # By position: collections may share query ids, and some tools behind ir-measures need numbers.
         judgements = [known[query.query_id] for known, queries in zip(qrels, judged, strict=True) for query in queries]
         self._evaluator = measure_library().evaluator([measure], {str(i): labels for i, labels in enumerate(judgements)})
+        self.measured: list[Fusion] = []
         self._known: dict[str, Float64s] = {}
         self._units: dict[str, list[tuple[list[str], Float64s]]] = {}
 
@@ -192,7 +193,7 @@ class Bench:
 
     def mean(self, values: Float64s, queries: Int64s | None = None) -> float:
         """The mean over some queries (None: all), in which every collection has the same weight."""
-        of, values = (self._of, values) if queries is None else (self._of[queries], values[queries])
+        of, values = (self.of, values) if queries is None else (self.of[queries], values[queries])
         return float(np.mean([values[of == collection].mean() for collection in np.unique(of)]))
 
     def values(self, fusion: Fusion) -> Float64s:
@@ -205,6 +206,7 @@ class Bench:
                 order = np.argsort(-(units * weights).sum(axis=1), kind="stable")
                 rankings.append([doc_ids[place] for place in order[: self._depth].tolist()])
             self._known[name] = self._measured(rankings)
+            self.measured.append(fusion)
         return self._known[name]
 
     def alone(self, lens: str) -> Float64s:
@@ -251,27 +253,26 @@ class Bench:
 def _tune_policy(bench: Bench, policy: Policy, depth: int) -> PolicyResult:
     # Every fold has its share of every collection, and the same queries where collections share them.
     folds = np.concatenate([np.random.default_rng(SEED).permutation(size) % FOLDS for size in bench.sizes])
-    best = _choose(bench, policy, depth)
+    plain = Fusion(policy, depth=depth)
+    best = choose(bench, plain)
     unseen, fusions = np.zeros(len(folds)), []
     for fold in range(FOLDS):
-        fusion = _choose(bench, policy, depth, np.flatnonzero(folds != fold))
+        fusion = choose(bench, plain, np.flatnonzero(folds != fold))
         unseen[folds == fold] = bench.values(fusion)[folds == fold]
         fusions.append(fusion)
     return PolicyResult(best, bench.mean(bench.values(best)), bench.mean(unseen), fusions)
 
 
-def _choose(bench: Bench, policy: Policy, depth: int, queries: Int64s | None = None) -> Fusion:
-    """The best fusion of a policy by the mean over some of the queries (None: all)."""
-    ks = RRF_KS if policy == "rrf" else (Fusion().k,)
+def choose(bench: Bench, plain: Fusion, queries: Int64s | None = None) -> Fusion:
+    """The fusion like `plain`, with weights, that is best by the mean over some of the queries (None: all)."""
     tried: list[tuple[float, Fusion]] = []
-    for k in ks:
-        plain = Fusion(policy, k=k, depth=depth)
+    for like in [replace(plain, k=k) for k in RRF_KS] if plain.policy == "rrf" else [plain]:
 
-        def value(weights: Weights, plain: Fusion = plain) -> float:
-            return bench.mean(bench.values(_weighted(plain, bench.lenses, weights)), queries)
+        def value(weights: Weights, like: Fusion = like) -> float:
+            return bench.mean(bench.values(_weighted(like, bench.lenses, weights)), queries)
 
         best, score = best_weights(value, len(bench.lenses))
-        tried.append((score, _weighted(plain, bench.lenses, best)))
+        tried.append((score, _weighted(like, bench.lenses, best)))
     return max(tried, key=lambda pair: pair[0])[1]
 
 

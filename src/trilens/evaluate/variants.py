@@ -9,8 +9,9 @@
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from trilens.collection import Collection
@@ -48,17 +49,17 @@ class Variant:
         return collection.explain(query, doc_id, options=self.options)
 
 
-def parse_variant(text: str, present: Sequence[str]) -> Variant:
-    """The variant that a text describes, for a collection with these lenses."""
+def parse_variant(text: str, present: Sequence[str], fusions: Mapping[str, str] = MappingProxyType({})) -> Variant:
+    """The variant that a text describes, for a collection with these lenses whose model has these default fusions."""
     if matched := NAMED_JSON.fullmatch(text.strip()):
         name = (matched["name"] or text).strip()
-        return Variant(name, _resolved(text, _from_json(text, matched["options"]), present))
+        return Variant(name, _resolved(text, _from_json(text, matched["options"]), present, fusions))
     lens, colon, settings = (part.strip() for part in text.partition(":"))
     if lens in present:
         params = parse_settings(text, settings) if colon else {}
         exact = params.pop("exact", False)
         options: dict[str, Any] = {"lenses": [lens], "params": {lens: params} if params else {}}
-        return Variant(text, _resolved(text, options | ({"exact": exact} if exact is not False else {}), present))
+        return Variant(text, _resolved(text, options | ({"exact": exact} if exact is not False else {}), present, fusions))
     try:
         return Variant(text, SearchOptions(fusion=text).resolve(present, {}))
     except BadInput as error:
@@ -77,12 +78,12 @@ def _from_json(text: str, options: str) -> dict[str, Any]:
     return given
 
 
-def _resolved(text: str, options: dict[str, Any], present: Sequence[str]) -> SearchOptions:
+def _resolved(text: str, options: dict[str, Any], present: Sequence[str], fusions: Mapping[str, str]) -> SearchOptions:
     """The options for a collection with these lenses: mistakes are found before anything is encoded.
 
-    Tuned fusions do not count here, so that a variant means the same in every collection.
+    Tuned fusions do not count here, so that a variant means the same in every collection of a model.
     """
     try:
-        return SearchOptions(**options).resolve(present, {})
+        return SearchOptions(**options).resolve(present, {}, lambda: fusions)
     except BadInput as error:
         raise BadInput(f"variant {text!r}: {error}") from error

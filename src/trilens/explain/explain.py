@@ -10,6 +10,7 @@ from trilens.errors import BadInput, CollectionDamaged
 from trilens.explain.explanation import ExplainedPassage, Explanation
 from trilens.lenses.lens import ExplainTarget
 from trilens.lenses.parts import Part, ScoreParts
+from trilens.search.candidates import Candidates
 from trilens.search.options import SearchOptions
 from trilens.search.search import Search, require_query
 from trilens.store.lens_set import LensSet
@@ -98,9 +99,10 @@ class _Explainer:
             facts: dict[str, float | str | None] = {
                 "score": seen.score if seen else None,
                 "rank": seen.rank if seen else None,
-                "weight": search.fusion.weight(name),
+                "weight": search.fusion.weight_for(candidates, name),
                 "standard": seen.standard if seen else None,
                 "strength": search.details.strength(0, name, seen.score) if seen else None,
+                "strongest": self._strongest(name, candidates),
             }
             parts.append(Part(name, seen.contribution if seen else 0.0, "lens", facts=facts))
         passage = self._passage(doc.row) if doc.row >= 0 and doc.by_lens else children[0].passage
@@ -118,6 +120,12 @@ class _Explainer:
             expansion=None,
             strength=max((child.strength for child in children if child.strength is not None), default=None),
         )
+
+    def _strongest(self, name: str, candidates: Candidates) -> float | None:
+        """The strength of the best candidate of a lens: how much the lens can tell about this query."""
+        scores = candidates.scores[name]
+        known = scores[~np.isnan(scores)]
+        return self._search.details.strength(0, name, float(known.max())) if len(known) else None
 
     def _first_row(self) -> int:
         rows = self._snapshot.rows_of(np.array([self._key]))[0]

@@ -25,7 +25,7 @@ from trilens.kernels import bm25 as kernels
 from trilens.kernels.array_types import Float32s, Float64s, Int32s, Int64s, Mask
 from trilens.kernels.postings import count_allowed
 from trilens.lenses.feedback import Expansion, FeedbackPassages, mix, to_sparse
-from trilens.lenses.lens import Colour, ExplainTarget, Lens, LensConfig, LensType, ScoreScale, Searcher
+from trilens.lenses.lens import Colour, ExplainTarget, Lens, LensConfig, LensType, ScoreScale, Searcher, sums_by_query
 from trilens.lenses.parts import Match, Part, ScoreParts, with_rest
 from trilens.represent.counts import Counts
 from trilens.represent.vocabulary import Vocabulary
@@ -186,8 +186,7 @@ class Bm25Searcher(Searcher):
         """
         counted = _counts(queries)
         weights = self._weights(counted, self._term_maps(counted.vocabulary)).astype(np.float64)
-        totals = np.concatenate([[0.0], np.cumsum(weights)])[counted.sparse.indptr]
-        best = np.diff(totals) / (1 + self._lens.config.k1)
+        best = sums_by_query(weights, counted.sparse.indptr) / (1 + self._lens.config.k1)
         return ScoreScale(np.zeros(len(best)), best, LEAST_SHARE)
 
     def expand(

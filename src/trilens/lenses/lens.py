@@ -12,6 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple
 
@@ -76,10 +77,19 @@ class ScoreScale(NamedTuple):
     best: Float64s
     least: float
 
+    def span(self, query: int) -> tuple[float, float]:
+        """The score that means nothing, and the way from there to the least that is not weak: 0 for a query without content."""
+        return float(self.zero[query]), max(0.0, self.least * float(self.best[query] - self.zero[query]))
+
     def strength(self, query: int, score: float) -> float | None:
         """How far a score is on the way to the least that is not weak, which is 1; None for a query without any content."""
-        way = float(self.best[query] - self.zero[query])
-        return (score - float(self.zero[query])) / (self.least * way) if way > 0 else None
+        zero, way = self.span(query)
+        return (score - zero) / way if way > 0 else None
+
+
+def sums_by_query(values: Float64s, indptr: Int64s) -> Float64s:
+    """The sums of the values between successive offsets, which do not depend on the other queries of a batch."""
+    return np.array([values[start:end].sum() for start, end in pairwise(indptr.tolist())], np.float64)
 
 
 class Searcher(ABC):

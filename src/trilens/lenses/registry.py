@@ -25,7 +25,7 @@ NAME = re.compile(r"[a-z][a-z0-9_-]*")
 RESERVED = frozenset(
     (
         *("lenses", "model", "model_fingerprint", "term_weighting", "weighing", "passages"),
-        *("policy", "weights", "k", "missing", "depth", "per_token"),
+        *("policy", "weights", "k", "missing", "depth", "damp", "per_token"),
         *("rrf", "weighted", "minmax", "zscore", "none", "all", "all-long", "dense+sparse", "dense+sparse-long"),
         *("rows", "fusion"),
     )

@@ -28,7 +28,16 @@ from trilens.kernels.array_types import Float32s, Float64s, Int32s, Int64s, Mask
 from trilens.kernels.sparse import BAD_ORDER, BAD_TERM, BAD_WEIGHT, find_fault
 from trilens.lenses.bm25 import idf
 from trilens.lenses.feedback import Expansion, FeedbackPassages, mix, to_sparse
-from trilens.lenses.lens import ExplainTarget, Lens, LensConfig, LensParams, ScoreScale, Searcher, require_alike
+from trilens.lenses.lens import (
+    ExplainTarget,
+    Lens,
+    LensConfig,
+    LensParams,
+    ScoreScale,
+    Searcher,
+    require_alike,
+    sums_by_query,
+)
 from trilens.lenses.parts import Match, Part, ScoreParts, Span, with_rest
 from trilens.represent import Sparse
 
@@ -293,8 +302,8 @@ class TermSearcher(Searcher):
         background = self.background(queries, len(vectors), params)
         if background is None:
             return None
-        squares = np.concatenate([[0.0], np.cumsum(vectors.weights.astype(np.float64) ** 2)])[vectors.indptr]
-        return ScoreScale(background, np.sqrt(np.diff(squares)) * self._length, self._lens.least_share)
+        squares = sums_by_query(vectors.weights.astype(np.float64) ** 2, vectors.indptr)
+        return ScoreScale(background, np.sqrt(squares) * self._length, self._lens.least_share)
 
     @cached_property
     def _length(self) -> float:

@@ -1,7 +1,7 @@
 """`Candidates`: the documents that several lenses return for one query, with the rank, score and best passage of each."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -22,6 +22,7 @@ class Candidates:
     rows       its best passage, -1 where unknown
     scales     by lens, what its scores are multiplied by before they are compared
     exhausted  the lenses that returned all documents that match the query, so that the others were not missed
+    spans      by lens that can tell, the score that means nothing and the way from there to a match (`ScoreScale.span`)
     """
 
     keys: Int64s
@@ -30,6 +31,21 @@ class Candidates:
     rows: dict[str, Int64s]
     scales: Mapping[str, float] = field(default_factory=dict)
     exhausted: frozenset[str] = frozenset()
+    spans: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+
+    def through(self, lenses: Sequence[str]) -> "Candidates":
+        """The candidates of a search through some of the lenses: those that one of them returned."""
+        kept = np.any([self.ranks[name] > 0 for name in lenses], axis=0)
+        ranks = {name: self.ranks[name][kept] for name in lenses}
+        scores = {name: self.scores[name][kept] for name in lenses}
+        rows = {name: self.rows[name][kept] for name in lenses}
+        return replace(self, keys=self.keys[kept], ranks=ranks, scores=scores, rows=rows)
+
+    def strongest(self, lens: str) -> float | None:
+        """The strength of the lens's best candidate; None if the lens cannot tell."""
+        zero, way = self.spans.get(lens, (0.0, 0.0))
+        known = self.scores[lens][~np.isnan(self.scores[lens])]
+        return (float(known.max()) - zero) / way if way > 0 and len(known) else None
 
     def best_rows(self, positions: Int64s) -> list[int]:
         """The best passage of some candidates: that of the lens that ranks the candidate highest; -1 if no lens has one."""

@@ -21,14 +21,19 @@ class Details:
     """Adds details to the hits of a batch of queries, as the lenses of the search encode them."""
 
     def __init__(
-        self, snapshot: Snapshot, queries: Sequence[str], encoded: Mapping[str, Encoded], params: Mapping[str, Any]
+        self,
+        snapshot: Snapshot,
+        queries: Sequence[str],
+        encoded: Mapping[str, Encoded],
+        params: Mapping[str, Any],
+        scales: Mapping[str, ScoreScale],
     ) -> None:
+        """`scales` are those of the lenses that can tell weak matches from others."""
         self._snapshot = snapshot
         self._queries = queries
         self._encoded = encoded
         self._params = params
-        scales = {name: snapshot.searcher(name).scale(queries, params.get(name)) for name, queries in encoded.items()}
-        self._scales: dict[str, ScoreScale] = {name: scale for name, scale in scales.items() if scale is not None}
+        self._scales = scales
 
     def add(self, query: int, hits: Sequence[Hit], rows: Sequence[int]) -> list[Hit]:
         """The hits of one query with details; `rows` are their best passages, -1 where unknown."""

@@ -6,7 +6,8 @@
 `zscore`    Σ w · (score − mean) / standard deviation
 
 Lowest, highest, mean and deviation are over the scores that the lens gives the candidates of this query. The candidates are
-the union of the documents that the lenses return; `missing` says how a lens counts a candidate that it did not return.
+the union of the documents that the lenses return; `missing` says how a lens counts a candidate that it did not return. The
+weights w may depend on the query: see `damp`.
 """
 
 import math
@@ -41,6 +42,7 @@ class Fusion:
                gets its lowest score; zero: it contributes nothing (with zscore that is an average document). With rrf, missed
                candidates rank behind the returned ones, by score or, with `worst`, all at the same rank
     depth      minimum number of documents that each lens returns
+    damp       the weight of a lens whose best candidate is a weak match is multiplied by the strength of that match
     per_token  scores that are sums over query tokens (MaxSim) count by their weighted mean over the tokens, as in BGE-M3
     """
 
@@ -49,6 +51,7 @@ class Fusion:
     k: float = RRF_K
     missing: Missing = "exact"
     depth: int = DEPTH
+    damp: bool = False
     per_token: bool = False
 
     def __post_init__(self) -> None:
@@ -58,8 +61,9 @@ class Fusion:
         _require_number("k", self.k)
         if not isinstance(self.depth, int) or isinstance(self.depth, bool) or not 1 <= self.depth <= MOST_DEPTH:
             raise BadInput(f"fusion depth is {self.depth!r}; expected a whole number from 1 to {MOST_DEPTH}")
-        if not isinstance(self.per_token, bool):
-            raise BadInput(f"fusion per_token is {self.per_token!r}; expected true or false")
+        for name, flag in (("damp", self.damp), ("per_token", self.per_token)):
+            if not isinstance(flag, bool):
+                raise BadInput(f"fusion {name} is {flag!r}; expected true or false")
         for lens, weight in self.weights.items():
             _require_number(f"weight of {lens}", weight)
         if self.policy != "rrf" and self.k != RRF_K:
@@ -72,7 +76,7 @@ class Fusion:
     def __str__(self) -> str:
         default = Fusion()
         options = [f"{lens}={_to_text(weight)}" for lens, weight in self.weights.items()]
-        for name in ("k", "missing", "depth", "per_token"):
+        for name in ("k", "missing", "depth", "damp", "per_token"):
             value = getattr(self, name)
             if value != getattr(default, name):
                 options.append(f"{name}={_to_text(value)}")
@@ -81,6 +85,11 @@ class Fusion:
     def weight(self, lens: str) -> float:
         """The weight of a lens."""
         return self.weights.get(lens, 1.0)
+
+    def weight_for(self, candidates: Candidates, lens: str) -> float:
+        """The weight of a lens for the query of these candidates."""
+        strongest = candidates.strongest(lens) if self.damp else None
+        return self.weight(lens) if strongest is None else self.weight(lens) * min(1.0, max(0.0, strongest))
 
     def require_lenses(self, names: Sequence[str]) -> None:
         """Refuse to fuse lenses that the weights do not fit."""
@@ -171,7 +180,7 @@ def _contributions(fusion: Fusion, candidates: Candidates, name: str, scores: Fl
     known = ~np.isnan(scores)
     contributions = np.zeros(len(known))
     scale = candidates.scales.get(name, 1.0)
-    contributions[known] = fusion.weight(name) * NORMALISE[fusion.policy](scores[known] * scale)
+    contributions[known] = fusion.weight_for(candidates, name) * NORMALISE[fusion.policy](scores[known] * scale)
     return contributions
 
 
@@ -185,7 +194,7 @@ def _by_rank(fusion: Fusion, candidates: Candidates, name: str, scores: Float64s
         ranks = ranks.copy()
         ranks[missed] = _ranks_behind(returned, scores[missed])
     contributions: Float64s = np.zeros(len(ranks))
-    np.divide(fusion.weight(name), fusion.k + ranks, out=contributions, where=ranks > 0)
+    np.divide(fusion.weight_for(candidates, name), fusion.k + ranks, out=contributions, where=ranks > 0)
     return contributions
 
 

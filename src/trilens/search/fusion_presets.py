@@ -23,7 +23,7 @@ EXPECTED = 'expected a preset or a policy with options, such as "rrf:k=60,bm25=1
 
 
 def parse_fusion(given: str | Mapping[str, Any]) -> Fusion:
-    """A fusion from text or JSON. "none" is the default fusion, whatever was tuned."""
+    """A fusion from text or JSON. "none" is plain rrf, whatever the collection or the model says."""
     if isinstance(given, Mapping):
         return _from_json(given)
     if not isinstance(given, str):

@@ -1,13 +1,14 @@
 """`SearchOptions`: one search request, the same for Python, the command line, HTTP, explanations and evaluation."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Annotated, Any
 
 import numpy as np
 from pydantic import BaseModel, BeforeValidator, Field, InstanceOf, PlainSerializer, WithJsonSchema, field_validator
 
-from trilens.errors import BadInput, BadOptions, nested_error
+from trilens.encode.folder import CONFIG_FILE
+from trilens.errors import BadInput, BadModel, BadOptions, nested_error
 from trilens.frozen import Frozen
 from trilens.lenses.feedback import Expansion, parse_expansion
 from trilens.lenses.registry import lens_type, lens_types, lenses_with, list_of_names
@@ -117,8 +118,8 @@ class SearchOptions(Frozen):
     rerank   a lens that orders the candidates of the others by its own exact score; `sparse` can also re-rank a collection of
              `tokens`, whose candidates are encoded at query time
     params   search parameters by lens, such as {"multi": {"probes": 64}}
-    fusion   how several lenses are fused, such as "zscore:bm25=1,dense=2" or "all" (None: as tuned for these lenses, else rrf);
-             with `rerank` only its depth applies
+    fusion   how several lenses are fused, such as "zscore:bm25=1,dense=2" or "all" (None: as tuned for these lenses, else
+             that of the model for them, else rrf); with `rerank` only its depth applies
     expand   pseudo-relevance feedback: "on", or settings such as "docs=10,terms=20"
     hyde     HyDE: the address of a language model that writes a passage to search for
     details  add to each hit a snippet with its matches, and how strongly each lens finds that it matches
@@ -167,16 +168,19 @@ class SearchOptions(Frozen):
         """The lenses that take part, with the re-ranking one."""
         return list(dict.fromkeys([*(self.lenses or ()), *([self.rerank] if self.rerank else [])]))
 
-    def resolve(self, present: Sequence[str], tuned: Mapping[str, Any]) -> "SearchOptions":
-        """The options with lenses and fusion filled in for a collection that has these lenses and tuned fusions.
+    def resolve(
+        self, present: Sequence[str], tuned: Mapping[str, Any], of_model: Callable[[], Mapping[str, str]] = dict
+    ) -> "SearchOptions":
+        """The options with lenses and fusion filled in for a collection that has these lenses, tuned fusions and model.
 
-        Options that do not apply to the resulting search are refused.
+        `of_model` returns the default fusions of the model; it is called only if they matter. Options that do not apply to the
+        resulting search are refused.
         """
         fusion = fit_preset(self.fusion, present) if self.fusion else None
         lenses = tuple(self.lenses or choose_lenses(fusion, present))
         if fusion is None and len(lenses) > 1 and not self.rerank:
-            record = tuned.get(tuned_name(lenses))
-            fusion = parse_fusion(record["fusion"]) if record else None
+            record = tuned.get(fused_name(lenses))
+            fusion = parse_fusion(record["fusion"]) if record else _of_model(of_model(), lenses)
         resolved = self.model_copy(update={"lenses": lenses, "fusion": fusion or Fusion()})
         resolved._require_applicable(fusion)
         return resolved
@@ -206,8 +210,21 @@ class SearchOptions(Frozen):
                 )
 
 
-def tuned_name(lenses: Iterable[str]) -> str:
-    """The key of a tuned fusion: the lenses that it was tuned for, in any order."""
+def _of_model(fusions: Mapping[str, str], lenses: Sequence[str]) -> Fusion | None:
+    """The default fusion of a model for these lenses."""
+    text = fusions.get(fused_name(lenses))
+    if text is None:
+        return None
+    try:
+        fusion = parse_fusion(text)
+        fusion.require_lenses(lenses)
+    except BadInput as error:
+        raise BadModel(f"the model has a bad fusion for {fused_name(lenses)}: {error}; correct it in {CONFIG_FILE}") from error
+    return fusion
+
+
+def fused_name(lenses: Iterable[str]) -> str:
+    """The key of a fusion of a collection or a model: the lenses that it is for, in any order."""
     return "+".join(sorted(lenses))
 
 

@@ -10,7 +10,7 @@ from trilens.cancellation import require_wanted
 from trilens.encode.encoder import Encoded
 from trilens.errors import BadInput
 from trilens.kernels.array_types import Float32s, Float64s, Int64s
-from trilens.lenses.lens import Lens
+from trilens.lenses.lens import Lens, ScoreScale
 from trilens.lenses.registry import lens_type
 from trilens.search.candidates import Candidates, gather, score_missing
 from trilens.search.details import Details
@@ -36,7 +36,7 @@ class Search:
         self._snapshot = snapshot
         self._lenses = lenses
         self.queries = list(queries)
-        self.options = options.resolve(lenses.names, snapshot.tuned)
+        self.options = options.resolve(lenses.names, snapshot.tuned, lambda: lenses.model.fusions)
         self.late: Lens | None = lenses.late(self.options.rerank) if self.options.rerank else None
         if self.late and self.options.rerank in self.options.params:
             raise BadInput(
@@ -99,7 +99,16 @@ class Search:
     @cached_property
     def details(self) -> Details:
         """What adds details to hits."""
-        return Details(self._snapshot, self.queries, self.encoded, self.options.params)
+        return Details(self._snapshot, self.queries, self.encoded, self.options.params, self.scales)
+
+    @cached_property
+    def scales(self) -> Mapping[str, ScoreScale]:
+        """What the scores of each lens mean, of those that can tell."""
+        scales = {
+            name: self._snapshot.searcher(name).scale(queries, self.options.params.get(name))
+            for name, queries in self.encoded.items()
+        }
+        return {name: scale for name, scale in scales.items() if scale is not None}
 
     def ranked(self, candidates: Candidates, most: int | None = None) -> list[RankedDoc]:
         """The candidates of one query in order: by the re-ranking lens, the only lens, or the fusion."""
@@ -175,10 +184,11 @@ class Search:
         return scores
 
     def _scaled(self, candidates: Candidates, query: int, depth: int) -> Candidates:
-        """The candidates with the score scale of each lens, and which lenses are exhausted."""
+        """The candidates with what the fusion needs to know of each lens."""
         exhausted = frozenset(name for name in self.names if int(candidates.ranks[name].max(initial=0)) < depth)
         scales = {name: 1 / (mass[query] or 1.0) for name, mass in self._token_mass.items()}
-        return Candidates(candidates.keys, candidates.ranks, candidates.scores, candidates.rows, scales, exhausted)
+        spans = {name: scale.span(query) for name, scale in self.scales.items()} if self.fusion.damp else {}
+        return Candidates(candidates.keys, candidates.ranks, candidates.scores, candidates.rows, scales, exhausted, spans)
 
     @cached_property
     def _token_mass(self) -> dict[str, Float64s]:

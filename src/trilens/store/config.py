@@ -1,7 +1,7 @@
 """`CollectionConfig`: the lenses, model and passages of a collection, fixed when it is created and stored in its catalog."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,7 +13,7 @@ from trilens.encode.models import bundled_models, resolve_model
 from trilens.errors import BadInput, UnknownFormat, first_error, nested_error
 from trilens.lenses.registry import lens_type, lens_types, list_of_names, needed_heads, stored_names
 
-DEFAULT_LENSES = ("bm25", "dense")
+DEFAULT_LENSES = ("bm25", "dense", "multi")  # those of a model without one of the heads are the others
 DEFAULT_MODEL = "trilens-mini"
 FROM_MODEL = ("model_fingerprint", "term_weighting")  # fields that users do not set
 
@@ -131,8 +131,12 @@ class CollectionConfig(BaseModel):
         if not self.heads:
             return self.model_copy(update={"passages": self.passages.within(0)})
         folder = None if encoder else ModelFolder.open(resolve_model(self.model))
-        heads: list[str] = list(encoder.heads if encoder else folder.config.heads if folder else ())
+        heads: list[Head] = list(encoder.heads if encoder else folder.config.heads if folder else ())
         model = encoder.fingerprint if encoder else self.model
+        served = default_lenses(heads)
+        if "lenses" not in self.model_fields_set and self.lenses != served and needed_heads(served):
+            given = {name: getattr(self, name) for name in self.model_fields_set}
+            return CollectionConfig.of(**given, lenses=served).with_model(encoder)
         if missing := [head for head in self.heads if head not in heads]:
             raise BadInput(
                 f"model {model} has the heads {', '.join(heads)}; the lenses {', '.join(self.lenses)} need "
@@ -193,6 +197,11 @@ class CollectionConfig(BaseModel):
             return CollectionConfig(**fields)
         except ValidationError as error:
             raise BadInput(first_error(error)) from error
+
+
+def default_lenses(heads: Sequence[Head]) -> tuple[str, ...]:
+    """The lenses of a new collection whose model has these heads."""
+    return tuple(name for name in DEFAULT_LENSES if set(lens_type(name).heads) <= set(heads))
 
 
 def _agrees(made_with: Any, wanted: Any) -> bool:

@@ -135,7 +135,7 @@ class Writer:
         return True
 
     def set_tuned(self, name: str, record: Mapping[str, Any] | None) -> None:
-        """Store the tuned fusion of a combination of lenses (see `tuned_name`); None removes it."""
+        """Store the tuned fusion of a combination of lenses (see `fused_name`); None removes it."""
         records = self._catalog.tuned()
         if record is None:
             records.pop(name, None)
