@@ -81,9 +81,9 @@ def test_a_stored_configuration_comes_back(options: dict[str, Any]) -> None:
 
 def test_defaults() -> None:
     config = CollectionConfig.of()
-    assert (config.lenses, config.model, config.model_fingerprint) == (("bm25", "dense"), "trilens-mini", "")
-    assert (config.of_lens("bm25"), config.of_lens("dense")) == (Bm25Config(), DenseConfig())
-    assert config.heads == ("dense",)
+    assert (config.lenses, config.model, config.model_fingerprint) == (("bm25", "dense", "multi"), "trilens-mini", "")
+    assert [config.of_lens(name) for name in config.lenses] == [Bm25Config(), DenseConfig(), MultiConfig()]
+    assert config.heads == ("dense", "multi")
 
 
 def test_passages_without_a_limit_of_tokens_are_stored_as_by_versions_that_had_none() -> None:
@@ -117,7 +117,10 @@ def test_lenses_with_one_configuration_key_share_it() -> None:
     ("options", "message"),
     [
         ({"nose": {}}, "option 'nose' is not known; expected one of lenses, model, passages, bm25, dense"),
-        ({"multi": {"bits": 2}}, "option 'multi' configures multi, but the lenses are bm25, dense"),
+        (
+            {"lenses": ["bm25", "dense"], "multi": {"bits": 2}},
+            "option 'multi' configures multi, but the lenses are bm25, dense",
+        ),
         ({"sparse": {}}, "option 'sparse' configures sparse or tokens or lexical or external, but the lenses are bm25, dense"),
         ({"lenses": ["smell"]}, "lenses are smell; expected one or more of bm25, dense, .*, each once"),
         ({"lenses": []}, "lenses are none; expected one or more of bm25, dense, .*, each once"),
