@@ -29,12 +29,12 @@ from typing import Any
 import numpy as np
 from ir_measures import R, nDCG
 
-from benchmarks.judged import AVERAGED, TUNED
+from benchmarks.judged import AVERAGED, DEFAULT_SEARCH, TUNED
 from benchmarks.record import add_data, commit, file_hash, record, record_missing, rows
 from trilens.cli.progress import progress_bar
 from trilens.collection import Collection
 from trilens.datasets.beir import Beir
-from trilens.encode.folder import ModelFolder
+from trilens.encode.folder import ModelConfig, ModelFolder
 from trilens.encode.models import resolve_model
 from trilens.errors import BadInput, TrilensError
 from trilens.evaluate.measures import means, per_query
@@ -43,7 +43,8 @@ from trilens.evaluate.significance import ROUNDS, SEED, holm, randomisation_p
 from trilens.evaluate.tuning import TuningSet, tune
 from trilens.index.multi_params import MultiParams
 from trilens.read.readers import read, survey
-from trilens.store.config import DEFAULT_MODEL, WORD_PASSAGES, PassageConfig
+from trilens.search.options import fused_name
+from trilens.store.config import DEFAULT_LENSES, DEFAULT_MODEL, WORD_PASSAGES, PassageConfig, default_lenses
 from trilens.store.schema import FILE_NAME
 
 # Collection name in the tables → folder.
@@ -69,7 +70,7 @@ class System:
 
     lenses: Sequence[str]
     params: Mapping[str, Any] = field(default_factory=dict)
-    fusion: str | None = "none"  # None: the default fusion of the collection
+    fusion: str = "none"
 
 
 SYSTEMS = {
@@ -85,6 +86,7 @@ SYSTEMS = {
     "rrf of bm25, dense and multi": System(["bm25", "dense", "multi"]),
     "rrf of five lenses": System(FUSED),
     TUNED: System(FUSED, fusion="chosen on dev questions"),
+    DEFAULT_SEARCH: System(DEFAULT_LENSES, fusion="of the model"),
 }
 
 
@@ -201,6 +203,12 @@ def answers(collection: Collection, queries: Mapping[str, str], how: System, wha
     return run
 
 
+def default_system(model: ModelConfig) -> System:
+    """The search without options of a collection that was created without options."""
+    lenses = default_lenses(model.heads)
+    return System(lenses, fusion=model.fusion.get(fused_name(lenses), "none"))
+
+
 def compare(bench: Bench, names: Sequence[str], systems: Mapping[str, System]) -> None:
     """Test the best fusion, by mean over collections, against each lens, paired over all queries."""
     by_system = {
@@ -224,8 +232,11 @@ def compare(bench: Bench, names: Sequence[str], systems: Mapping[str, System]) -
 
 
 def selected(bench: Bench, names: Sequence[str]) -> dict[str, System]:
-    """Systems by name, the tuned fusion with its weights; without tuning data it is recorded as missing."""
+    """Systems by name, those with fusions of the model or tuned ones with their weights; without tuning data the tuned
+    fusion is recorded as missing."""
     systems = {name: SYSTEMS[name] for name in names}
+    if DEFAULT_SEARCH in systems:
+        systems[DEFAULT_SEARCH] = default_system(ModelFolder.open(resolve_model(bench.model)).config)
     if TUNED in systems:
         try:
             systems[TUNED] = System(FUSED, fusion=tuned_fusion(bench))

@@ -23,14 +23,14 @@ from ir_measures import RR, Success, nDCG
 from benchmarks.everyday.build import COLLECTIONS, corpus_path
 from benchmarks.everyday.questions import QUESTIONS, SEED, SPLITS, judge, judged_hash, read_questions
 from benchmarks.judged import DEFAULT_SEARCH
-from benchmarks.quality import LENSES, SYSTEMS, Bench, System, answers, indexed
+from benchmarks.quality import LENSES, SYSTEMS, Bench, System, answers, default_system, indexed
 from benchmarks.record import commit, record, rows
 from trilens.encode.folder import ModelFolder
 from trilens.encode.models import resolve_model
 from trilens.errors import BadInput, TrilensError
 from trilens.evaluate.measures import means, per_query
 from trilens.lenses.registry import needed_heads
-from trilens.store.config import DEFAULT_MODEL, PassageConfig, default_lenses
+from trilens.store.config import DEFAULT_MODEL, PassageConfig
 
 MEASURES = (RR @ 10, Success @ 3, nDCG @ 10)
 DEPTH = 10
@@ -49,7 +49,7 @@ MEASURED = (
 def systems_of(folder: ModelFolder) -> dict[str, System]:
     """The systems whose lenses the model has heads for."""
     systems = {name: SYSTEMS[name] for name in MEASURED}
-    systems[DEFAULT_SEARCH] = System(default_lenses(folder.config.heads), fusion=None)
+    systems[DEFAULT_SEARCH] = default_system(folder.config)
     return {name: how for name, how in systems.items() if set(needed_heads(how.lenses)) <= set(folder.config.heads)}
 
 
@@ -60,7 +60,7 @@ def measure(bench: Bench, name: str, systems: Mapping[str, System], lenses: list
     with indexed(bench, name, lenses, PassageConfig()) as collection:
         for system, how in systems.items():
             facts: dict[str, Any] = {**model, "data": judged_hash(dataset.folder), "dataset": name, "system": system}
-            facts |= {"lenses": list(how.lenses), "fusion": how.fusion or "default"}
+            facts |= {"lenses": list(how.lenses), "fusion": how.fusion}
             known = facts | {"commit": commit()}
             if any(all(row.get(key) == value for key, value in known.items()) for row in rows("everyday")):
                 continue

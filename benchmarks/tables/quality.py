@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from statistics import mean
 
-from benchmarks.judged import AVERAGED, TUNED
+from benchmarks.judged import AVERAGED, DEFAULT_SEARCH, TUNED
 from benchmarks.recipes import VARIANTS
 from benchmarks.record import rows
 from benchmarks.tables.markdown import Row, markdown, newest
@@ -12,7 +12,16 @@ from trilens.encode.models import resolve_model
 from trilens.store.config import DEFAULT_MODEL
 
 # Systems of the short table of README.md.
-MAIN_SYSTEMS = ("bm25", "dense", "sparse", "multi", "rrf of bm25 and dense", "rrf of bm25, dense and multi", TUNED)
+MAIN_SYSTEMS = (
+    "bm25",
+    "dense",
+    "sparse",
+    "multi",
+    "rrf of bm25 and dense",
+    "rrf of bm25, dense and multi",
+    TUNED,
+    DEFAULT_SEARCH,
+)
 
 
 def quality() -> str:

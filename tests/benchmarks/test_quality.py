@@ -8,8 +8,12 @@ from typing import Any
 
 import pytest
 
-from benchmarks.judged import TUNED
+from benchmarks.judged import DEFAULT_SEARCH, TUNED
 from benchmarks.record import ROOT
+from trilens.encode.folder import ModelFolder
+from trilens.encode.models import resolve_model
+from trilens.search.options import fused_name
+from trilens.store.config import DEFAULT_LENSES, DEFAULT_MODEL
 
 NAME = "cacm"  # one of the averaged collections
 ANIMALS = {
@@ -68,3 +72,10 @@ def test_without_dev_questions_the_tuned_fusion_is_recorded_as_missing(data: Pat
     missing = [row for row in rows if "missing" in row]
     assert [row["system"] for row in missing] == [TUNED]
     assert "nfcorpus" in missing[0]["missing"]
+
+
+def test_the_default_search_has_the_lenses_and_the_fusion_of_a_collection_without_options(data: Path) -> None:
+    done, (row,) = run(data, DEFAULT_SEARCH)
+    assert done.returncode == 0, done.stderr
+    config = ModelFolder.open(resolve_model(DEFAULT_MODEL)).config
+    assert row["fusion"] == config.fusion[fused_name(DEFAULT_LENSES)]
