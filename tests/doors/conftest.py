@@ -23,7 +23,7 @@ YEARS = {"pumps": 2019, "fins": 2020, "git": 2021, "bearings": None}
 @pytest.fixture(scope="session")
 def encoder() -> OnnxEncoder:
     """The bundled model, loaded once."""
-    return OnnxEncoder(resolve_model(DEFAULT_MODEL), threads=1, heads=["dense"])
+    return OnnxEncoder(resolve_model(DEFAULT_MODEL), threads=1, heads=["dense", "multi"])
 
 
 @pytest.fixture(scope="session")
