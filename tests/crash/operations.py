@@ -18,10 +18,11 @@ from trilens.store.changes import Changes
 from trilens.store.folders import FOLDER
 from trilens.store.schema import FILE_NAME, FORMAT_VERSION
 from trilens.text.document import Document
+from trilens.text.vectors import write_vector
 
 from ..store.test_upgrade import old_collection
 from ..store.tiny import LENSES, TinyEncoder
-from .history import COMMON, PASSAGES, History, State, apply
+from .history import COMMON, PASSAGES, WORDS, History, State, apply
 from .states import require_documents, require_no_other_files, require_swept
 
 Say = Callable[[int], None]
@@ -35,6 +36,7 @@ OPTIONS: dict[str, Any] = {"lenses": LENSES, "passages": PASSAGES}
 HISTORY = History(11)
 STEPS = 4  # commits before the operation
 BEFORE = HISTORY.state(STEPS)
+ADDED = 4
 PROBE = Document("probe", f"{COMMON} after the fault")
 
 
@@ -153,6 +155,47 @@ class Change(Operation):
             documents = self._partial
         require_documents(collection, documents, STEPS + number)
         return documents
+
+
+class Addition(Operation):
+    """Documents are added to a collection with other options than `OPTIONS`, and all segments are merged."""
+
+    def __init__(self, name: str, options: Any, documents: Sequence[Document], encoder: TinyEncoder | None) -> None:
+        self._name, self._options, self._encoder = name, options, encoder
+        self._documents, self._added = documents[:-ADDED], documents[-ADDED:]
+
+    @property
+    def start(self) -> str:
+        return self._name
+
+    def prepare(self, root: Path) -> None:
+        with Collection.create(root / "c", encoder=self._encoder, **self._options) as collection:
+            collection.add(self._documents)
+
+    def run(self, root: Path, say: Say) -> None:
+        with self._opened(root) as collection:
+            if collection.snapshot.commit == 1:  # else it was committed although an error was raised
+                collection.add(self._added)
+                collection.optimize()
+        say(1)
+
+    def verify(self, root: Path, acknowledged: int) -> None:
+        self._require_state(root, [2] if acknowledged else [1, 2])
+        self.run(root, say_nothing)
+        self._require_state(root, [2])
+        with self._opened(root) as collection:
+            require_swept(collection)
+
+    def _opened(self, root: Path) -> Collection:
+        return Collection.open(root / "c", threads=1, encoder=self._encoder)
+
+    def _require_state(self, root: Path, commits: Sequence[int]) -> None:
+        with self._opened(root) as collection:
+            assert collection.snapshot.commit in commits
+            assert collection.check().problems == []
+            documents = [*self._documents, *(self._added if collection.snapshot.commit == 2 else ())]
+            [found] = collection.search([documents[0].text], k=2 * len(documents), exact=True)
+            assert {hit.doc_id: hit.document for hit in found} == {document.doc_id: document for document in documents}
 
 
 class Backup(Operation):
@@ -335,6 +378,9 @@ def _optimize(retrain: bool) -> Callable[[Collection, Say], None]:
     return change
 
 
+TEXTS = [Document(f"t{number}", f"{COMMON} {WORDS[number % len(WORDS)]} {number}") for number in range(256 + ADDED)]
+VECTORS = [Document(f"v{number}", write_vector({COMMON: 1.0, f"t{number}": 0.5})) for number in range(6 + ADDED)]
+
 OPERATIONS: dict[str, Operation] = {
     "create": Creation(),
     "index": Change(_index, _after(NEW[0]), _after(*NEW[:2]), _after(*NEW[:2], CHANGED[0]), _after(*NEW[:2], *CHANGED)),
@@ -348,4 +394,6 @@ OPERATIONS: dict[str, Operation] = {
     "upgrade": Upgrade(4),
     "upgrade by encoding": Upgrade(3),
     "repair": Repair(),
+    "add to an IVF index": Addition("ivf", {"lenses": ["dense"], "dense": {"ann_rows": 256}}, TEXTS, TinyEncoder()),
+    "add vectors": Addition("external", {"lenses": ["external"], "passages": {"words": 0, "overlap": 0}}, VECTORS, None),
 }
