@@ -184,6 +184,8 @@ class Addition(Operation):
         self.run(root, say_nothing)
         self._require_state(root, [2])
         with self._opened(root) as collection:
+            collection.delete([self._added[0].doc_id])
+            collection.commit()
             require_swept(collection)
 
     def _opened(self, root: Path) -> Collection:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from trilens.index.ivf_file import has_faiss, open_ivf
+from trilens.index.ivf_file import has_faiss, open_ivf, write_ivf
 from trilens.kernels.array_types import Mask
 from trilens.represent import Dense
 from trilens.represent.arrays import create_array
@@ -70,4 +70,4 @@ def _build_ann(dense: Dense, ann_rows: int, folder: Path) -> None:
     ann.train(np.ascontiguousarray(dense.vectors[sample]))
     for start in range(0, rows, COPY_ROWS):
         ann.add(np.ascontiguousarray(dense.vectors[start : start + COPY_ROWS]))
-    faiss.write_index(ann, str(folder / ANN_FILE))
+    write_ivf(ann, folder / ANN_FILE)

@@ -23,8 +23,16 @@ def has_faiss() -> bool:
     return True
 
 
+def write_ivf(index: Any, path: Path) -> None:
+    """Write a faiss index through a file of Python's, whose errors say what the system lacks; those of faiss do not."""
+    import faiss
+
+    with path.open("wb") as file:
+        faiss.write_index(index, faiss.PyCallbackIOWriter(file.write))  # type: ignore[attr-defined]  # not in its stubs
+
+
 def open_ivf(path: Path, dim: int, rows: int) -> Any:
-    """Memory-map the index of `rows` vectors that `faiss.write_index` wrote; None if faiss is not installed."""
+    """Memory-map the index of `rows` vectors that `write_ivf` wrote; None if faiss is not installed."""
     try:
         if not _is_whole(map_file(path), dim, rows):
             raise CollectionDamaged(f"{path} is not the whole faiss index of {rows} vectors of {dim} dimensions; {ADVICE}")
