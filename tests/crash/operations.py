@@ -36,7 +36,6 @@ OPTIONS: dict[str, Any] = {"lenses": LENSES, "passages": PASSAGES}
 HISTORY = History(11)
 STEPS = 4  # commits before the operation
 BEFORE = HISTORY.state(STEPS)
-ADDED = 4
 PROBE = Document("probe", f"{COMMON} after the fault")
 
 
@@ -162,7 +161,7 @@ class Addition(Operation):
 
     def __init__(self, name: str, options: Any, documents: Sequence[Document], encoder: TinyEncoder | None) -> None:
         self._name, self._options, self._encoder = name, options, encoder
-        self._documents, self._added = documents[:-ADDED], documents[-ADDED:]
+        self._documents, self._added = documents[:-4], documents[-4:]
 
     @property
     def start(self) -> str:
@@ -380,8 +379,8 @@ def _optimize(retrain: bool) -> Callable[[Collection, Say], None]:
     return change
 
 
-TEXTS = [Document(f"t{number}", f"{COMMON} {WORDS[number % len(WORDS)]} {number}") for number in range(256 + ADDED)]
-VECTORS = [Document(f"v{number}", write_vector({COMMON: 1.0, f"t{number}": 0.5})) for number in range(6 + ADDED)]
+TEXTS = [Document(f"t{number}", f"{COMMON} {WORDS[number % len(WORDS)]} {number}") for number in range(260)]
+VECTORS = [Document(f"v{number}", write_vector({COMMON: 1.0, f"t{number}": 0.5})) for number in range(10)]
 
 OPERATIONS: dict[str, Operation] = {
     "create": Creation(),
