@@ -30,7 +30,7 @@ from trilens.lenses.feedback import Expansion, FeedbackPassages
 from trilens.lenses.parts import Match, ScoreParts
 
 SAMPLE_ROWS = 256
-FEWEST_ROWS = 20  # of fewer passages too large a share may match the query
+FEWEST_ROWS = 20  # in a collection of fewer passages no score is called weak
 SEED = 1234
 
 
