@@ -12,6 +12,7 @@ pytest.importorskip("playwright.sync_api", reason="the tests of the page need pl
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
 from trilens import Collection, Document
+from trilens.lenses.lens import FEWEST_ROWS
 
 from ..http.running import WRITE_KEY, Running, make_collection, running
 
@@ -74,6 +75,16 @@ def context(browser: Browser, served: Running) -> Iterator[BrowserContext]:
 def notes(browser: Browser, writable: Running) -> Iterator[Page]:
     """A page of the service that may be written to."""
     with calling_nobody_else(browser, writable) as context:
+        yield context.new_page()
+
+
+@pytest.fixture
+def large(browser: Browser, tmp_path: Path) -> Iterator[Page]:
+    """A page of a service with enough passages to tell that a match is weak."""
+    path = make_collection(tmp_path / "library.trilens")
+    with Collection.open(path) as collection:
+        collection.add(Document(f"planet{number}", f"Observation {number} of a planet.") for number in range(FEWEST_ROWS))
+    with running(path) as service, calling_nobody_else(browser, service) as context:
         yield context.new_page()
 
 

@@ -178,19 +178,19 @@ def test_more_results_follow_those_that_are_shown(page: Page) -> None:
     expect(page.locator(".hit")).to_have_count(22)
 
 
-def test_gibberish_is_not_answered_confidently(page: Page) -> None:
-    ask(page, "qwxz flurbel gronk")
-    expect(page.get_by_role("status")).to_contain_text("only weak matches")
-    expect(page.locator(".hit").first.get_by_text("weak match")).to_be_visible()
-    for mark in page.locator(".hit mark").all():
+def test_gibberish_is_not_answered_confidently(large: Page) -> None:
+    ask(large, "qwxz flurbel gronk")
+    expect(large.get_by_role("status")).to_contain_text("only weak matches")
+    expect(large.locator(".hit").first.get_by_text("weak match")).to_be_visible()
+    for mark in large.locator(".hit mark").all():
         expect(mark).to_have_css("background-color", "rgba(0, 0, 0, 0)")
-    expect(page.locator(".hit .stack").first).to_have_css("opacity", "0.4")
-    page.locator(".hit .title").first.click()
-    expect(page.locator("#panel .total")).to_contain_text("weak match")
-    ask(page, TEXTS["rmtree"][1])
-    expect(page.locator(".hit").first).to_contain_text("shutil.rmtree")
-    expect(page.locator(".hit").first.get_by_text("weak match")).to_have_count(0)
-    expect(page.get_by_role("status")).not_to_contain_text("weak")
+    expect(large.locator(".hit .stack").first).to_have_css("opacity", "0.4")
+    large.locator(".hit .title").first.click()
+    expect(large.locator("#panel .total")).to_contain_text("weak match")
+    ask(large, TEXTS["rmtree"][1])
+    expect(large.locator(".hit").first).to_contain_text("shutil.rmtree")
+    expect(large.locator(".hit").first.get_by_text("weak match")).to_have_count(0)
+    expect(large.get_by_role("status")).not_to_contain_text("weak")
 
 
 def test_examples_come_from_the_collection(page: Page) -> None:
