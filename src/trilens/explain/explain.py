@@ -123,9 +123,8 @@ class _Explainer:
 
     def _strongest(self, name: str, candidates: Candidates) -> float | None:
         """The strength of the best candidate of a lens: how much the lens can tell about this query."""
-        scores = candidates.scores[name]
-        known = scores[~np.isnan(scores)]
-        return self._search.details.strength(0, name, float(known.max())) if len(known) else None
+        highest = candidates.highest(name)
+        return None if highest is None else self._search.details.strength(0, name, highest)
 
     def _first_row(self) -> int:
         rows = self._snapshot.rows_of(np.array([self._key]))[0]

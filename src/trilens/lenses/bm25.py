@@ -25,17 +25,7 @@ from trilens.kernels import bm25 as kernels
 from trilens.kernels.array_types import Float32s, Float64s, Int32s, Int64s, Mask
 from trilens.kernels.postings import count_allowed
 from trilens.lenses.feedback import Expansion, FeedbackPassages, mix, to_sparse
-from trilens.lenses.lens import (
-    FEWEST_ROWS,
-    Colour,
-    ExplainTarget,
-    Lens,
-    LensConfig,
-    LensType,
-    ScoreScale,
-    Searcher,
-    sums_by_query,
-)
+from trilens.lenses.lens import Colour, ExplainTarget, Lens, LensConfig, LensType, ScoreScale, Searcher, sums_by_query
 from trilens.lenses.parts import Match, Part, ScoreParts, with_rest
 from trilens.represent.counts import Counts
 from trilens.represent.vocabulary import Vocabulary
@@ -106,11 +96,6 @@ class Bm25Searcher(Searcher):
         self._lens = lens
         self._norm = LengthNorm(lens.config.k1, lens.config.b)
         self._frequencies: dict[tuple[int, int], int] = {}
-
-    @cached_property
-    def rows(self) -> int:
-        """Number of live rows."""
-        return sum(len(part) if mask is None else int(mask.sum()) for part, mask in zip(self._parts, self._live, strict=True))
 
     @cached_property
     def average_length(self) -> float:
@@ -189,14 +174,11 @@ class Bm25Searcher(Searcher):
             for text in texts
         ]
 
-    def scale(self, queries: Encoded, params: Any = None) -> ScoreScale | None:
+    def scale(self, queries: Encoded, params: Any = None) -> ScoreScale:
         """From no shared word to a passage of average length with each word of the query once.
 
-        Words that no passage contains count too: a query of unknown words and a common one matches weakly. None in a collection
-        of few passages, in which words as common as "how" are missing too.
+        Words that no passage contains count too: a query of unknown words and a common one matches weakly.
         """
-        if self.rows < FEWEST_ROWS:
-            return None
         counted = _counts(queries)
         weights = self._weights(counted, self._term_maps(counted.vocabulary)).astype(np.float64)
         best = sums_by_query(weights, counted.sparse.indptr) / (1 + self._lens.config.k1)

@@ -101,6 +101,11 @@ class Searcher(ABC):
         self._live = live
         self._first_rows: list[int] = np.cumsum([0, *(len(part) for part in parts)]).tolist()
 
+    @cached_property
+    def rows(self) -> int:
+        """Number of live rows."""
+        return sum(len(part) if mask is None else int(mask.sum()) for part, mask in zip(self._parts, self._live, strict=True))
+
     @abstractmethod
     def search(self, queries: Encoded, k: int, allowed: Mask | None = None, exact: bool = False, params: Any = None) -> TopK:
         """The k best rows of each query among the allowed rows (None: all live rows).

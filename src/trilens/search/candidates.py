@@ -41,11 +41,16 @@ class Candidates:
         rows = {name: self.rows[name][kept] for name in lenses}
         return replace(self, keys=self.keys[kept], ranks=ranks, scores=scores, rows=rows)
 
+    def highest(self, lens: str) -> float | None:
+        """The score of the lens's best candidate; None if it has no score for any."""
+        known = self.scores[lens][~np.isnan(self.scores[lens])]
+        return float(known.max()) if len(known) else None
+
     def strongest(self, lens: str) -> float | None:
         """The strength of the lens's best candidate; None if the lens cannot tell."""
         zero, way = self.spans.get(lens, (0.0, 0.0))
-        known = self.scores[lens][~np.isnan(self.scores[lens])]
-        return (float(known.max()) - zero) / way if way > 0 and len(known) else None
+        highest = self.highest(lens)
+        return (highest - zero) / way if way > 0 and highest is not None else None
 
     def best_rows(self, positions: Int64s) -> list[int]:
         """The best passage of some candidates: that of the lens that ranks the candidate highest; -1 if no lens has one."""

@@ -10,7 +10,7 @@ from trilens.cancellation import require_wanted
 from trilens.encode.encoder import Encoded
 from trilens.errors import BadInput
 from trilens.kernels.array_types import Float32s, Float64s, Int64s
-from trilens.lenses.lens import Lens, ScoreScale
+from trilens.lenses.lens import FEWEST_ROWS, Lens, ScoreScale
 from trilens.lenses.registry import lens_type
 from trilens.search.candidates import Candidates, gather, score_missing
 from trilens.search.details import Details
@@ -103,12 +103,17 @@ class Search:
 
     @cached_property
     def scales(self) -> Mapping[str, ScoreScale]:
-        """What the scores of each lens mean, of those that can tell."""
-        scales = {
-            name: self._snapshot.searcher(name).scale(queries, self.options.params.get(name))
-            for name, queries in self.encoded.items()
-        }
-        return {name: scale for name, scale in scales.items() if scale is not None}
+        """What the scores of each lens mean, of those that can tell.
+
+        In a collection of few passages none can: words as common as "how" are missing, and a random passage may be the match.
+        """
+        scales = {}
+        for name, queries in self.encoded.items():
+            searcher = self._snapshot.searcher(name)
+            scale = searcher.scale(queries, self.options.params.get(name)) if searcher.rows >= FEWEST_ROWS else None
+            if scale is not None:
+                scales[name] = scale
+        return scales
 
     def ranked(self, candidates: Candidates, most: int | None = None) -> list[RankedDoc]:
         """The candidates of one query in order: by the re-ranking lens, the only lens, or the fusion."""
