@@ -19,11 +19,11 @@ ASCII = str.maketrans({"‐": "-", "−": "-", "‘": "'", "’": "'", "“": '"
 NAME_LINE = re.compile(r"\s*NAME\n(?P<title>(?:[ \t]+\S.*\n)+)\s*?(?=^\S)", re.MULTILINE)
 
 
-def pages(package: Path) -> Iterator[Document]:
-    """Yield the manual pages of a package file, ordered by id; links to other pages are left out."""
+def pages(package: Path, wanted: re.Pattern[str] = PAGE) -> Iterator[Document]:
+    """Yield the manual pages of a package file whose paths match, ordered by id; links to other pages are left out."""
     with tarfile.open(fileobj=io.BytesIO(run(["dpkg-deb", "--fsys-tarfile", str(package)]))) as archive:
         for member in sorted(archive, key=lambda member: member.name):
-            match, file = PAGE.fullmatch(member.name), archive.extractfile(member) if member.isfile() else None
+            match, file = wanted.fullmatch(member.name), archive.extractfile(member) if member.isfile() else None
             if match is None or file is None:
                 continue
             troff = gzip.decompress(file.read())

@@ -6,10 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.development_data import DATA, needs_data
+
 from .conftest import Trilens
 
 NAMES = ["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa"]
-ADI = Path("/work/shared/data/adi")
+ADI = DATA / "adi"
 
 
 @pytest.fixture
@@ -208,7 +210,7 @@ def test_what_eval_refuses(arguments: list[str], says: str, tmp_path: Path, data
     assert says in outcome.err
 
 
-@pytest.mark.skipif(not ADI.is_dir(), reason=f"there is no {ADI}")
+@needs_data
 def test_eval_and_compare_agree_on_real_judgements(tmp_path: Path, trilens: Trilens) -> None:
     measured = trilens("eval", ADI, "--lens", "bm25,tokens", "--to", tmp_path, "--json").json["results"]
     files = [tmp_path / f"test.{name}.trec" for name in ("bm25", "tokens")]

@@ -2,10 +2,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.development_data import DATA, needs_data
 from trilens.datasets.beir import Beir
 from trilens.errors import BadInput
-
-DATA = Path("/work/shared/data")
 
 
 @pytest.fixture
@@ -65,7 +64,7 @@ def test_bad_queries_name_the_line(folder: Path, line: str) -> None:
         Beir(folder).queries("test")
 
 
-@pytest.mark.skipif(not DATA.exists(), reason="the development data is not here")
+@needs_data
 @pytest.mark.parametrize(
     ("name", "queries", "judgements"), [("scifact", 300, 339), ("nfcorpus", 323, 12334), ("limit-small", 1000, 2000)]
 )

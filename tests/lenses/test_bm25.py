@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.development_data import DATA
 from trilens import Collection
 from trilens.errors import BadInput
 from trilens.lenses.bm25 import Bm25Config, Bm25Lens, idf
@@ -18,7 +19,7 @@ from trilens.text.analysis import Analyzer
 
 from .bm25_docs import BruteForce, Case, Mask, Words, build_all, lens_of, merge, require_same, search
 
-CRANFIELD = Path("/work/shared/data/cranfield")
+CRANFIELD = DATA / "cranfield"
 
 
 def three_documents() -> list[Words]:
@@ -139,7 +140,7 @@ def test_a_merge_is_a_rebuild(case: Case, query: Words) -> None:
 
 def cranfield() -> tuple[list[str], list[str]]:
     if not CRANFIELD.is_dir():
-        pytest.skip(f"{CRANFIELD} is not there; it is shared data that is not part of the project")
+        pytest.skip(f"there is no folder {CRANFIELD}")
     files = (CRANFIELD / "corpus.jsonl", CRANFIELD / "queries.jsonl")
     docs, queries = ([json.loads(line)["text"] for line in file.read_text().splitlines()] for file in files)
     return docs, queries

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.development_data import DATA, needs_data
 from trilens.errors import BadInput
 from trilens.read.readers import Survey, read, spool_stdin, survey
 from trilens.read.records import AUTOMATIC, Fields
 from trilens.read.skipped import Skipped
 from trilens.text.document import Document
 
-DATA = Path("/work/shared/data")
 RECORDS = [{"id": "1", "text": "one", "year": 1999}, {"id": "2", "text": "two", "title": "Two"}]
 DOCUMENTS = [Document("1", "one", "", {"year": 1999}), Document("2", "two", "Two")]
 
@@ -233,7 +233,7 @@ def test_spooled_input_can_be_read_twice_and_is_removed(piped: None) -> None:
     assert not path.exists()
 
 
-@pytest.mark.skipif(not DATA.exists(), reason="the development data is not here")
+@needs_data
 @pytest.mark.parametrize(("name", "documents"), [("scifact", 5183), ("cranfield", 1400), ("xquad-r/zh", 1196)])
 def test_real_corpora_are_read_whole(name: str, documents: int) -> None:
     assert survey([DATA / name]).documents == documents
