@@ -115,7 +115,7 @@ def through(judged: Sequence[Judged], lenses: Sequence[str]) -> Bench:
 
 def choose_even(bench: Bench, tolerance: float, queries: Int64s | None = None) -> Fusion:
     """The most even weights, by entropy, that are nearly as good as the best over some questions (None: all)."""
-    best = choose(bench, FUSION, queries)
+    best = choose(bench, [FUSION], queries)
     least = bench.mean(bench.values(best), queries) - tolerance
     close = [fusion for fusion in bench.measured if bench.mean(bench.values(fusion), queries) >= least]
     return max(close, key=lambda fusion: entropy(list(fusion.weights.values())))

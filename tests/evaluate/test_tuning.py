@@ -51,6 +51,9 @@ def test_the_better_lens_gets_the_weight(collection: Collection, dataset: Path) 
     assert found.queries == 12
     assert found.baselines["bm25"] > found.baselines["dense"]
     assert found.best.chosen_on >= max(found.baselines["bm25"], found.baselines["rrf"]) - 1e-9
+    of_model = tune([TuningSet(collection, Beir(dataset), "dev")], ["bm25", "dense"], policies=["zscore"])
+    assert of_model.best.chosen_on >= of_model.baselines["model"] - 1e-9
+    assert {result.fusion.damp for result in found.results if result.fusion.policy == "rrf"} == {False}
     for result in found.results:
         assert sum(result.fusion.weights.values()) == pytest.approx(1)
         assert result.unseen <= result.chosen_on + 1e-9

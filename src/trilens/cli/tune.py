@@ -20,6 +20,7 @@ from trilens.evaluate.tuning import FEWEST, Tuning, TuningSet
 from trilens.evaluate.tuning import tune as tune_fusion
 from trilens.search.fusion import POLICIES, Policy
 
+UNTUNED = {"rrf": "rrf, untuned", "model": "fusion of the model"}
 SPLIT_SUFFIX = re.compile(r":[^:/\\]+$")  # not the colon of a drive letter, which a path follows
 
 
@@ -131,7 +132,7 @@ def _print(tuning: Tuning, saved: bool, console: Console) -> None:
     table.add_column("unseen", justify="right")
     table.add_column("weights of the folds")
     for name, value in tuning.baselines.items():
-        table.add_row(f"{name} alone" if name != "rrf" else "rrf, untuned", "", f"{value:.4f}", "")
+        table.add_row(UNTUNED.get(name, f"{name} alone"), "", f"{value:.4f}", "")
     for result in tuning.results:
         folds = "; ".join("/".join(f"{fold.weights[name]:.2f}" for name in tuning.lenses) for fold in result.folds)
         table.add_row(str(result.fusion), f"{result.chosen_on:.4f}", f"{result.unseen:.4f}", folds)

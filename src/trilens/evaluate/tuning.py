@@ -21,6 +21,8 @@ from trilens.evaluate.weights import STEPS, Weights, best_weights
 from trilens.kernels.array_types import Float64s, Int64s
 from trilens.search.candidates import Candidates
 from trilens.search.fusion import POLICIES, Fusion, Policy, fuse, rank_by
+from trilens.search.fusion_presets import parse_fusion
+from trilens.search.options import fused_name
 
 RRF_KS = (10.0, 30.0, 60.0, 100.0)
 FOLDS = 5
@@ -62,7 +64,8 @@ class PolicyResult:
 
 @dataclass(frozen=True, slots=True)
 class Tuning:
-    """The result of tuning. `baselines` are the measure of each lens alone and of the default fusion.
+    """The result of tuning. `baselines` are the measure of each lens alone, of unweighted reciprocal ranks (`rrf`) and of the
+    model's fusion of these lenses, if it has one (`model`).
 
     `dataset` and `split` name the tuning sets, in the same order. `warnings` are problems of the data.
     """
@@ -112,6 +115,8 @@ def tune(
     bench = Bench(judged, list(lenses), [split.qrels for split in splits], parsed)
     baselines = {name: bench.mean(bench.alone(name)) for name in lenses}
     baselines["rrf"] = bench.mean(bench.values(Fusion(depth=depth)))
+    if of_model := _of_model(tuning_sets[0].collection, lenses):
+        baselines["model"] = bench.mean(bench.values(replace(parse_fusion(of_model), depth=depth)))
     results = [_tune_policy(bench, policy, depth) for policy in policies]
     return Tuning(
         measure=str(parsed),
@@ -123,6 +128,11 @@ def tune(
         results=results,
         warnings=warnings,
     )
+
+
+def _of_model(collection: Collection, lenses: Sequence[str]) -> str | None:
+    """The fusion of these lenses that the model of a collection ships, if any."""
+    return collection.model.fusions.get(fused_name(lenses)) if collection.config.heads else None
 
 
 def _drawn(tuning_set: TuningSet, most: int | None) -> Split:
@@ -253,20 +263,25 @@ class Bench:
 def _tune_policy(bench: Bench, policy: Policy, depth: int) -> PolicyResult:
     # Every fold has its share of every collection, and the same queries where collections share them.
     folds = np.concatenate([np.random.default_rng(SEED).permutation(size) % FOLDS for size in bench.sizes])
-    plain = Fusion(policy, depth=depth)
-    best = choose(bench, plain)
+    tried = variants_of(Fusion(policy, depth=depth))
+    best = choose(bench, tried)
     unseen, fusions = np.zeros(len(folds)), []
     for fold in range(FOLDS):
-        fusion = choose(bench, plain, np.flatnonzero(folds != fold))
+        fusion = choose(bench, tried, np.flatnonzero(folds != fold))
         unseen[folds == fold] = bench.values(fusion)[folds == fold]
         fusions.append(fusion)
     return PolicyResult(best, bench.mean(bench.values(best)), bench.mean(unseen), fusions)
 
 
-def choose(bench: Bench, plain: Fusion, queries: Int64s | None = None) -> Fusion:
-    """The fusion like `plain`, with weights, that is best by the mean over some of the queries (None: all)."""
+def variants_of(plain: Fusion) -> list[Fusion]:
+    """The settings of a policy that are tried: constants of reciprocal ranks, scores without and with damping."""
+    return [replace(plain, k=k) for k in RRF_KS] if plain.policy == "rrf" else [plain, replace(plain, damp=True)]
+
+
+def choose(bench: Bench, variants: Sequence[Fusion], queries: Int64s | None = None) -> Fusion:
+    """One of these fusions, with weights, that is best by the mean over some of the queries (None: all)."""
     tried: list[tuple[float, Fusion]] = []
-    for like in [replace(plain, k=k) for k in RRF_KS] if plain.policy == "rrf" else [plain]:
+    for like in variants:
 
         def value(weights: Weights, like: Fusion = like) -> float:
             return bench.mean(bench.values(_weighted(like, bench.lenses, weights)), queries)
