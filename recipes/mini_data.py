@@ -6,7 +6,8 @@
 
 Reads squad-retrieval (training questions), medquad, ni-qa and debian-en.jsonl.xz in `--data`, docstrings in `--wheels`, and
 manual pages and WordNet's glosses in `--debs`. Of ni-qa, only rows whose licences allow commercial use are used. Writes
-`pairs.jsonl`, and `calibration.jsonl`, a sample of the passages with which `trilens export` calibrates 8-bit ranges.
+`pairs.jsonl`, the same pairs in DPR's format as `questions.jsonl`, and `calibration.jsonl`, a sample of the passages with which
+`trilens export` calibrates 8-bit ranges.
 """
 
 import argparse
@@ -55,7 +56,8 @@ def main() -> None:
     sample = sampled(rows)
     options.to.mkdir(parents=True, exist_ok=True)
     write(options.to / "pairs.jsonl", sample)
-    calibration = [{"title": "", "text": row["passage"]} for row in sample[:: len(sample) // CALIBRATION]]
+    write(options.to / "questions.jsonl", [{"question": row["question"], "positive_ctxs": [passage(row)]} for row in sample])
+    calibration = [passage(row) for row in sample[:: len(sample) // CALIBRATION]]
     write(options.to / "calibration.jsonl", calibration)
     print(Counter(row["source"] for row in sample))  # noqa: T201  it is a script
 
@@ -67,7 +69,7 @@ def sources(data: Path, wheels: Path, debs: Path, draw: random.Random) -> Iterat
     yield "squad", squad(data / "squad-retrieval", draw)
     yield "medquad", answers([*rows_of(data / "medquad" / "train.jsonl")], draw)
     yield "ni-qa", answers([row for row in rows_of(data / "ni-qa" / "train.jsonl") if free(row)], draw)
-    yield "manual", manual_pairs(debs)
+    yield "manual", manual_pairs(debs, draw)
     yield "wordnet", gloss_pairs(debs, draw)
 
 
@@ -134,6 +136,11 @@ def sampled(rows: list[Row]) -> list[Row]:
     sample = [row for chosen in by_source.values() for row in chosen]
     random.Random(5).shuffle(sample)
     return sample
+
+
+def passage(row: Row) -> Row:
+    """The passage of a pair in DPR's format."""
+    return {"title": "", "text": row["passage"]}
 
 
 def write(file: Path, rows: Iterable[Row]) -> None:

@@ -1,14 +1,14 @@
-"""Distils dense teachers into the encoder and the dense, multi and lexical heads of a model.
+"""Distils several teachers into the upper half of the encoder and all heads of a model.
 
     python -m recipes.mini_distil --model runs/mini/start --pairs runs/mini/pairs.jsonl --vectors runs/mini/teachers \\
-        --teachers gte-small all-mpnet-base-v2 granite-embedding-30m-english --to runs/mini/distilled
+        --teachers all-mpnet-base-v2=0.4 granite-embedding-30m-english=0.1 --own dense=0.2 multi=0.3 --to runs/mini/distilled
 
-A pair's score by the teachers is the sum of their centred cosines, each divided by its own temperature; temperatures and the
-scale of the sum are those with the least cross-entropy of pairs in random batches. A batch consists of seeds and some of their
-nearest neighbours by the teachers, so that the passages of a batch are hard to tell apart. The loss of each head is the
-KL divergence of the softmax of its scores in the batch from that of the teachers; dense and multi scores are divided by a
-temperature, and the token heads get a share of the labels. The model at the end is the exponential moving average of the
-parameters.
+A pair's score by the teachers is the weighted sum of its standard scores by each: the cosines of the dense teachers (output of
+`mini_teachers.py`), and the dense and token vectors of the model itself before training. A batch consists of seeds and some of
+their nearest neighbours by the dense teachers, so that its passages are hard to tell apart. The loss of each head is the KL
+divergence of the softmax of its scores in the batch from that of the teachers, whose sharpness is the one with the least
+cross-entropy of pairs. The token heads get a share of the labels. The states after the frozen layers are computed once. The
+model at the end is the exponential moving average of the parameters.
 
 One thread per process computes fastest: `torchrun --nproc-per-node 2 -m recipes.mini_distil …` uses two cores. An interrupted
 run goes on from its last checkpoint. Needs `pip install 'trilens[train]'` and, to be fast, a processor with bfloat16.
@@ -19,60 +19,112 @@ import json
 import os
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 import torch.distributed as dist
+from sentence_transformers import SentenceTransformer
 from torch import Tensor, nn
 from torch.nn.functional import kl_div, log_softmax, softmax
+from torch.nn.utils.rnn import pad_sequence
 
 from recipes.mini_teachers import read_pairs, read_vectors
 from trilens.kernels.array_types import Float32s, Int32s
+from trilens.represent import Multi
+from trilens.train.encoder import TorchEncoder
 from trilens.train.freezing import freeze, train_only
-from trilens.train.grad_cache import encode
+from trilens.train.grad_cache import Features, encode, join, split
 from trilens.train.losses.late import mean_maxsim
 from trilens.train.model import load_model, stacks_of
-from trilens.train.step_inputs import text_reader
+from trilens.train.state_cache import StateCache
 
-TRAINED = ("dense", "lexical", "multi")
+TRAINED = ("dense", "multi", "sparse", "lexical")
+SPARSE_EVERY = 4  # steps; the vocabulary head costs half as much as the layers
+GROUP = 12  # texts encoded together
 EACH, NEIGHBOURS = 4, 24  # pairs of a seed and its neighbours; neighbours to draw from
-LENGTHS = (250, 400, 400, 600)  # characters of the passages of a batch
-MULTI_TEMPERATURE, LEXICAL_TEMPERATURE, LEXICAL_WEIGHT = 0.05, 15.0, 0.3
+TEMPERATURES = {"multi": 0.05, "sparse": 0.02, "lexical": 15.0}
+WEIGHTS = {"dense": 1.0, "multi": 1.0, "sparse": 1.0, "lexical": 0.3}
+PASSAGES_TO_QUERIES, PASSAGES_TO_PASSAGES = 0.5, 0.25  # shares of these losses of dense
 LABEL_SHARE = 0.3  # of the targets of token heads
-HEAD_RATES = {"dense": 5e-4, "multi": 4e-4, "lexical": 2e-4}
+HEAD_RATES = {"multi": 3e-4, "sparse": 1e-4, "lexical": 2e-4}
 WARM_UP, LOWEST_RATE, WEIGHT_DECAY, CLIP = 30, 0.03, 0.01, 1.0
 AVERAGE = 0.995  # decay of the moving average
 SAVE_EVERY, LOG_EVERY = 100, 20
-TEMPERATURES, SCALES = np.geomspace(0.01, 0.3, 18), np.geomspace(0.15, 1.5, 15)
-TUNING_BATCHES, TUNING_SIZE = 8, 256
+SHARPNESS, TUNING_BATCHES, TUNING_SIZE = np.geomspace(0.3, 8, 24), 12, 128
+PRECISION = torch.bfloat16
+
+
+class OwnTeacher:
+    """Dense and token vectors of the pairs by the model as it is before training, computed once."""
+
+    def __init__(self, model: SentenceTransformer, cache: StateCache, texts: dict[str, list[str]], folder: Path) -> None:
+        encoder = TorchEncoder(model, heads=("dense", "multi"), known=cache.known)
+        self.dense, self._multi = list[Float32s](), list[Multi]()
+        for task, encode_side in (("query", encoder.encode_queries), ("document", encoder.encode_docs)):
+            file = folder / f"{task}.npz"
+            if not file.exists():
+                with torch.autocast("cpu", PRECISION):
+                    side = encode_side(texts[task])
+                assert side.dense is not None and side.multi is not None
+                unfinished = file.with_suffix(".part.npz")
+                np.savez(
+                    unfinished,
+                    dense=side.dense.vectors,
+                    vectors=side.multi.vectors.astype(np.float16),
+                    offsets=side.multi.offsets,
+                    tokens=side.multi.tokens,
+                )
+                unfinished.rename(file)
+            stored = np.load(file)
+            self.dense.append(stored["dense"])
+            self._multi.append(Multi(stored["offsets"], stored["vectors"].astype(np.float32), stored["tokens"]))
+
+    def late(self, rows: Sequence[int]) -> Tensor:
+        """Mean MaxSim of the questions of some pairs with all their passages."""
+        (queries, query_mask), (docs, doc_mask) = (tokens_of(side, rows) for side in self._multi)
+        return mean_maxsim(queries, docs, query_mask, doc_mask)
+
+
+def tokens_of(vectors: Multi, rows: Sequence[int]) -> tuple[Tensor, Tensor]:
+    """Token vectors of some texts, padded to the longest, and their mask."""
+    texts = [torch.from_numpy(vectors.vectors[vectors.offsets[row] : vectors.offsets[row + 1]]) for row in rows]
+    mask = pad_sequence([torch.ones(len(text), dtype=torch.bool) for text in texts], batch_first=True)
+    return pad_sequence(texts, batch_first=True), mask
 
 
 class JointTeacher:
-    """The scaled sum of the scores of several teachers over the pairs that all have vectors of."""
+    """The weighted sum of the standard scores of teachers, sharpened so that pairs have the least cross-entropy."""
 
-    def __init__(self, folder: Path, names: Sequence[str]) -> None:
-        vectors = [[read_vectors(folder, name, side) for side in ("question", "passage")] for name in names]
-        self.size = min(len(side) for sides in vectors for side in sides)
-        centred = [[side[: self.size] - passages[: self.size].mean(0) for side in (q, passages)] for q, passages in vectors]
+    def __init__(self, dense: dict[str, list[Float32s]], weights: dict[str, float], own: OwnTeacher) -> None:
+        self.size = min(len(side) for sides in dense.values() for side in sides)
+        self._own, self._late = own, weights.get("multi", 0.0)
         rng = np.random.default_rng(1)
-        batches = [rng.choice(self.size, min(TUNING_SIZE, self.size), replace=False) for _ in range(TUNING_BATCHES)]
-        self.report: dict[str, float] = {}
-        parts = []
-        for name, sides in zip(names, centred, strict=True):
-            temperature = min(TEMPERATURES, key=lambda t: cross_entropy(sides[0] / t, sides[1], batches))
-            self.report[name] = cross_entropy(sides[0] / temperature, sides[1], batches)
-            parts.append([side / temperature**0.5 for side in sides])
-        joined = [np.concatenate(sides, 1) for sides in zip(*parts, strict=True)]
-        scale = min(SCALES, key=lambda s: cross_entropy(s * joined[0], joined[1], batches))
-        self.report["joint"] = cross_entropy(scale * joined[0], joined[1], batches)
-        self._questions, self._passages = (scale * joined[0]).astype(np.float32), joined[1].astype(np.float32)
+        batches = [rng.choice(self.size, TUNING_SIZE, replace=False).tolist() for _ in range(TUNING_BATCHES)]
+        joined = []
+        for name, sides in dense.items():
+            questions, passages = (side[: self.size] - sides[1][: self.size].mean(0) for side in sides)
+            spread = np.std(np.concatenate([(questions[rows] @ passages[rows].T).ravel() for rows in batches]))
+            scale = np.sqrt(weights[name] / spread)
+            joined.append((questions * scale, passages * scale))
+        self._questions, self._passages = (np.concatenate(sides, 1).astype(np.float32) for sides in zip(*joined, strict=True))
+        self._late /= float(torch.cat([own.late(rows).flatten() for rows in batches]).std())
+        self._sharpness = 1.0
+        scores = [self.scores(rows) for rows in batches]
+        found = {float(sharp): np.mean([cross_entropy(sharp * score) for score in scores]) for sharp in SHARPNESS}
+        self._sharpness = min(found, key=lambda sharp: found[sharp])
+        self.report = {"sharpness": round(self._sharpness, 3), "cross_entropy": round(float(found[self._sharpness]), 4)}
 
     def scores(self, rows: Sequence[int]) -> Tensor:
         """Scores of the questions of some pairs for all their passages."""
-        return torch.from_numpy(self._questions[rows] @ self._passages[rows].T)
+        dense = torch.from_numpy(self._questions[rows] @ self._passages[rows].T)
+        return self._sharpness * (dense + self._late * self._own.late(rows) if self._late else dense)
+
+    def passage_scores(self, rows: Sequence[int]) -> Tensor:
+        """Scores of the passages of some pairs for each other, by the dense teachers."""
+        return self._sharpness * torch.from_numpy(self._passages[rows] @ self._passages[rows].T)
 
     def neighbours(self) -> Int32s:
         """The nearest other passages of each passage."""
@@ -85,10 +137,9 @@ class JointTeacher:
         return nearest
 
 
-def cross_entropy(questions: Float32s, passages: Float32s, batches: Sequence[Any]) -> float:
-    """Mean cross-entropy of the passages of pairs in batches."""
-    scores = [torch.from_numpy(questions[batch] @ passages[batch].T) for batch in batches]
-    return float(np.mean([-log_softmax(batch, 1).diagonal().mean() for batch in scores]))
+def cross_entropy(scores: Tensor) -> float:
+    """Mean cross-entropy of the passage of each question among all in the batch."""
+    return float(-log_softmax(scores, 1).diagonal().mean())
 
 
 def draw_batch(draw: random.Random, neighbours: Int32s, seeds: int) -> list[int]:
@@ -100,18 +151,40 @@ def draw_batch(draw: random.Random, neighbours: Int32s, seeds: int) -> list[int]
     return [*rows][: seeds * EACH]
 
 
-def losses(queries: dict[str, Any], docs: dict[str, Any], teacher: Tensor, temperature: float) -> dict[str, Tensor]:
-    """The loss of each head."""
-    target = softmax(teacher, 1)
-    mixed = (1 - LABEL_SHARE) * target + LABEL_SHARE * torch.eye(len(teacher))
-    dense = queries["sentence_embedding"].float() @ docs["sentence_embedding"].float().T / temperature
+def encoded(model: SentenceTransformer, side: Features, task: str) -> Features:
+    """The head outputs of texts, computed in groups of similar length, so that little is padding."""
+    order = side["attention_mask"].sum(1).argsort()
+    by_length = {name: value[order] if isinstance(value, Tensor) else value for name, value in side.items()}
+    outputs = join([encode(model, group | {"task": task}) for group in split(by_length, GROUP)])
+    back = order.argsort()
+    return {name: value[back] for name, value in outputs.items()}
+
+
+def losses(
+    queries: dict[str, Any], docs: dict[str, Any], teacher: JointTeacher, rows: Sequence[int], temperature: float
+) -> Iterator[tuple[str, Tensor]]:
+    """The weighted loss of each head."""
+    scores = teacher.scores(rows)
+    target = softmax(scores, 1)
+    mixed = (1 - LABEL_SHARE) * target + LABEL_SHARE * torch.eye(len(rows))
+    vectors, passages = queries["sentence_embedding"].float(), docs["sentence_embedding"].float()
+    dense = vectors @ passages.T / temperature
+    others = ~torch.eye(len(rows), dtype=torch.bool)
+    alike, alike_target = (
+        similar[others].view(len(rows), -1) for similar in (passages @ passages.T / temperature, teacher.passage_scores(rows))
+    )
+    yield (
+        "dense",
+        divergence(dense, target)
+        + PASSAGES_TO_QUERIES * divergence(dense.T, softmax(scores.T, 1))
+        + PASSAGES_TO_PASSAGES * divergence(alike, softmax(alike_target, 1)),
+    )
     late = mean_maxsim(queries["multi"].float(), docs["multi"].float(), queries["multi_mask"], docs["multi_mask"])
-    lexical = queries["lexical"].float() @ docs["lexical"].float().T
-    return {
-        "dense": divergence(dense, target) + 0.5 * divergence(dense.T, softmax(teacher.T, 1)),
-        "multi": divergence(late / MULTI_TEMPERATURE, mixed),
-        "lexical": LEXICAL_WEIGHT * divergence(lexical / LEXICAL_TEMPERATURE, mixed),
+    products = {"multi": late} | {
+        head: queries[head].float() @ docs[head].float().T for head in ("sparse", "lexical") if head in queries
     }
+    for head, product in products.items():
+        yield head, WEIGHTS[head] * divergence(product / TEMPERATURES[head], mixed)
 
 
 def divergence(scores: Tensor, target: Tensor) -> Tensor:
@@ -187,10 +260,11 @@ def main() -> None:
     parser.add_argument("--model", type=Path, required=True, help="folder of the starting model, by mini_model.py")
     parser.add_argument("--pairs", type=Path, required=True, help="pairs.jsonl of mini_data.py")
     parser.add_argument("--vectors", type=Path, required=True, help="output of mini_teachers.py")
-    parser.add_argument("--teachers", nargs="+", required=True, help="names of the teachers")
+    parser.add_argument("--teachers", nargs="+", required=True, type=weight, metavar="NAME=WEIGHT", help="dense teachers")
+    parser.add_argument("--own", nargs="+", default=[], type=weight, metavar="HEAD=WEIGHT", help="dense and multi as teachers")
     parser.add_argument("--to", type=Path, required=True, help="output folder")
-    parser.add_argument("--steps", type=int, default=1200)
-    parser.add_argument("--seeds", type=int, default=9, help=f"seeds of a batch, each with {EACH - 1} neighbours")
+    parser.add_argument("--steps", type=int, default=1800)
+    parser.add_argument("--seeds", type=int, default=12, help=f"seeds of a batch, each with {EACH - 1} neighbours")
     parser.add_argument("--frozen-layers", type=int, default=6, help="first layers that are not trained")
     parser.add_argument("--rate", type=float, default=7e-5, help="learning rate of the encoder")
     parser.add_argument("--temperature", type=float, default=0.01, help="of dense scores")
@@ -201,43 +275,57 @@ def main() -> None:
     if world > 1:
         dist.init_process_group("gloo")
     options.to.mkdir(parents=True, exist_ok=True)
-    pairs, teacher = read_pairs(options.pairs), JointTeacher(options.vectors, options.teachers)
-    neighbours = teacher.neighbours()
-    model = load_model(options.model)
+    pairs, model = read_pairs(options.pairs), load_model(options.model)
     model.eval()  # without dropout
-    stack, read = stacks_of(model)["query"], text_reader(model)
+    stacks_of(model)["query"].backbone.model.set_attn_implementation("eager")  # four times as fast as torch's own in bfloat16
+    texts = {task: [pair[side] for pair in pairs] for task, side in (("query", "question"), ("document", "passage"))}
+    cache = StateCache(model, options.to / f"states-{rank}", options.frozen_layers)
+    with torch.autocast("cpu", PRECISION):
+        for task in texts:
+            cache.add(task, texts[task])
+    own, weights = OwnTeacher(model, cache, texts, options.to / f"states-{rank}"), dict(options.teachers + options.own)
+    dense = {
+        name: [read_vectors(options.vectors, name, side) for side in ("question", "passage")] for name, _ in options.teachers
+    }
+    teacher = JointTeacher(dense | ({"dense": own.dense} if "dense" in weights else {}), weights, own)
+    neighbours = teacher.neighbours()
+    stack = stacks_of(model)["query"]
     freeze(model, embeddings=True, layers=options.frozen_layers)
     train_only(model, TRAINED, TRAINED)
     groups = [{"params": [p for p in stack.backbone.parameters() if p.requires_grad], "lr": options.rate}]
     groups += [{"params": [*getattr(stack.heads, head).parameters()], "lr": rate} for head, rate in HEAD_RATES.items()]
-    state = Averaged([group for group in groups if group["params"]], options.steps, options.to / "checkpoint.pt")
-    log, sums, started, first = options.to / "log.jsonl", dict[str, float](), time.monotonic(), state.step
+    state = Averaged(groups, options.steps, options.to / "checkpoint.pt")
+    log, sums, started, first = options.to / "log.jsonl", dict[str, list[float]](), time.process_time(), state.step
     if rank == 0 and not first:
-        log.write_text(json.dumps({"pairs": teacher.size, "cross_entropy": teacher.report}) + "\n", encoding="utf-8")
+        log.write_text(json.dumps({"pairs": teacher.size, "weights": weights, **teacher.report}) + "\n", encoding="utf-8")
     while state.step < options.steps:
-        draw = random.Random(state.step * world + rank)
-        rows, longest = draw_batch(draw, neighbours, options.seeds), random.Random(state.step).choice(LENGTHS)
-        texts = {"query": [pairs[row]["question"] for row in rows]}
-        texts["document"] = [pairs[row]["passage"][:longest] for row in rows]
-        with torch.autocast("cpu", torch.bfloat16):
-            queries, docs = (encode(model, read(side, task=task) | {"task": task}) for task, side in texts.items())
-        parts = losses(queries, docs, teacher.scores(rows), options.temperature)
+        rows = draw_batch(random.Random(state.step * world + rank), neighbours, options.seeds)
+        stack.heads.wanted = TRAINED if state.step % SPARSE_EVERY == 0 else ("dense", "multi", "lexical")
+        with torch.autocast("cpu", PRECISION):
+            queries, docs = (encoded(model, cache([texts[task][row] for row in rows], task=task), task) for task in texts)
+        parts = dict(losses(queries, docs, teacher, rows, options.temperature))
         state.update(torch.stack([*parts.values()]).sum())
         for head, part in parts.items():
-            sums[head] = sums.get(head, 0.0) + float(part.detach()) / LOG_EVERY
-        if state.step % LOG_EVERY == 0 and rank == 0:
-            row = {"step": state.step, **{head: round(value, 4) for head, value in sums.items()}}
-            row["seconds_per_step"] = round((time.monotonic() - started) / (state.step - first), 2)
-            with log.open("a", encoding="utf-8") as lines:
-                lines.write(json.dumps(row) + "\n")
+            sums.setdefault(head, []).append(float(part.detach()))
         if state.step % LOG_EVERY == 0:
+            row = {"step": state.step, **{head: round(float(np.mean(values)), 4) for head, values in sums.items()}}
+            row["seconds_per_step"] = round((time.process_time() - started) / (state.step - first), 2)
             sums.clear()
+            if rank == 0:
+                with log.open("a", encoding="utf-8") as lines:
+                    lines.write(json.dumps(row) + "\n")
         if state.step % SAVE_EVERY == 0 and rank == 0:
             state.save()
     state.take_average()
     if rank == 0:
         stack.heads.wanted = tuple(stack.heads.description.heads)
         model.save_pretrained(str(options.to / "model"), create_model_card=False)
+
+
+def weight(argument: str) -> tuple[str, float]:
+    """NAME=WEIGHT of the command line."""
+    name, _, value = argument.partition("=")
+    return name, float(value)
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
-"""trilens-mini as a torch model: the unmodified gte-small encoder with the heads of the bundled ONNX graphs.
+"""A torch model of an encoder and the heads of a model folder, with which `mini_distil.py` starts.
 
-    python recipes/mini_model.py --backbone thenlper/gte-small --to runs/mini/model
-    trilens export runs/mini/model runs/mini/float32 --precision float32   # baseline for 8 bits
-    trilens train mine.yaml --set model.backbone=null --set model.checkpoint=runs/mini/model   # train it further
+    git archive df7ffe553a src/trilens/models/trilens-mini | tar -x --strip-components 3 -C runs/mini
+    python recipes/mini_model.py --backbone thenlper/gte-small --heads runs/mini/trilens-mini --to runs/mini/start
 
-The graphs store heads in float32, so the weights are exact. Needs `pip install 'trilens[train]'`.
+That commit has the heads that were trained on the states of the unmodified gte-small (`recipes/trilens-mini.yaml`, then
+`recipes/mini_match.py`). Graphs store heads in float32, so the weights are exact. Needs `pip install 'trilens[train]'`.
 """
 
 import argparse
@@ -16,8 +16,6 @@ import torch
 from onnx import numpy_helper
 
 from trilens.encode.folder import ModelDescription, ModelFolder
-from trilens.encode.models import resolve_model
-from trilens.store.config import DEFAULT_MODEL
 from trilens.train.build import build_model
 from trilens.train.model import stacks_of
 
@@ -42,9 +40,10 @@ def main() -> None:
     """Build the model and copy the heads."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--backbone", default="thenlper/gte-small", help="folder or hub id")
+    parser.add_argument("--heads", type=Path, required=True, help="model folder with the heads")
     parser.add_argument("--to", type=Path, required=True, help="output folder")
     options = parser.parse_args()
-    folder = ModelFolder.open(resolve_model(DEFAULT_MODEL))
+    folder = ModelFolder.open(options.heads)
     described = folder.config.model_dump(
         include=set(ModelDescription.model_fields) - {"heads"}, exclude_none=True, by_alias=True
     )

@@ -20,10 +20,12 @@ from benchmarks.everyday.manuals import pages
 
 PRIVATE = re.compile(r"(^|/)(tests?|_vendor|vendor|vendored|testing|locale|migrations|conftest)(/|\.py)")
 SHORTEST_DOC, SHORTEST_SUMMARY = 40, 3  # characters, words
+SHORTEST_REST, REST_SHARE = 120, 0.3  # characters after the summary, and how many docstrings lose theirs
 DOCSTRINGS_PER_WHEEL, PAGES_PER_PACKAGE = 450, 250
 MANUAL = re.compile(r"\./usr/share/man/man(?P<section>[1235678])/(?P<name>[^/]+)\.(?P=section)[a-z]*\.gz")
 NAME_LINE = re.compile(r"(?P<names>.*?)\s+-\s+(?P<what>.*)")
 SHORTEST_PAGE, PAGE_START = 100, 1200  # characters
+ASKING, ASKED_SHARE = ("how to", "how do I", "how can I"), 0.35
 WORDNET = "wordnet-base"
 GLOSSES = re.compile(r"data\.(noun|verb)$")
 
@@ -57,7 +59,10 @@ def docstring_pairs(wheels: Path, draw: random.Random) -> Iterator[Pair]:
         seen.add(summary.lower())
         kind = draw.random()
         by_name = f"{split_name(doc.qualified)} {doc.package if kind > 0.9 else ''}".strip()
-        yield summary.rstrip(".") if kind < 0.6 else by_name, f"{doc.signature}\n{doc.text}"
+        asked = how_to(summary, draw) if kind < 0.6 else by_name
+        rest = doc.text.partition("\n")[2].strip()
+        text = rest if len(rest) >= SHORTEST_REST and draw.random() < REST_SHARE else doc.text
+        yield asked, f"{doc.signature}\n{text}"
 
 
 def docstrings(wheel: Path) -> Iterator[Docstring]:
@@ -98,7 +103,13 @@ def split_name(qualified: str) -> str:
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", last).replace("_", " ").lower().strip()
 
 
-def manual_pairs(debs: Path) -> Iterator[Pair]:
+def how_to(summary: str, draw: random.Random) -> str:
+    """A summary as it is or, for a part of them, as people ask for what code does."""
+    summary = summary.rstrip(".")
+    return f"{draw.choice(ASKING)} {summary[0].lower()}{summary[1:]}" if draw.random() < ASKED_SHARE else summary
+
+
+def manual_pairs(debs: Path, draw: random.Random) -> Iterator[Pair]:
     """The starts of manual pages, asked for by what their name line says."""
     for package in sorted(debs.glob("*.deb")):
         if package.name.startswith(WORDNET):
@@ -106,7 +117,7 @@ def manual_pairs(debs: Path) -> Iterator[Pair]:
         for page in islice(pages(package, MANUAL), PAGES_PER_PACKAGE):
             name = NAME_LINE.match(page.title)
             if name and len(page.text) >= SHORTEST_PAGE:
-                yield name["what"], f"{page.title}\n{page.text[:PAGE_START]}"
+                yield how_to(name["what"], draw), f"{page.title}\n{page.text[:PAGE_START]}"
 
 
 def gloss_pairs(debs: Path, draw: random.Random) -> list[Pair]:
