@@ -4,7 +4,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import urlsplit, urlunsplit
 
 from trilens.errors import BadInput
 
@@ -76,9 +75,5 @@ def _schemes() -> list[str]:
 
 
 def _without_secrets(url: str) -> str:
-    try:
-        parts = urlsplit(url)
-    except ValueError:  # such as an unfinished IPv6 address
-        return url.rpartition("@")[2]
-    query = re.sub(r"(?i)(password|token|api_?key|secret)=[^&]*", r"\1=…", parts.query)
-    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2], query=query))
+    url = re.sub(r"//[^?#]*@", "//", url)
+    return re.sub(r"(?i)\b(password|token|api_?key|secret)=[^&]*", r"\1=…", url)

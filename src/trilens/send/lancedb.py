@@ -5,6 +5,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
+import numpy as np
+
 from trilens.extras import needs_extra
 from trilens.represent import Dense, Multi
 from trilens.send.address import Address
@@ -63,7 +65,12 @@ class LanceTarget:
     def _row(self, passage: Passage) -> dict[str, Any]:
         fields = {ID: passage.id, **passage.fields()}
         fields[METADATA] = json.dumps(fields[METADATA], ensure_ascii=False)
-        return fields | {lens: _vector(vector) for lens, vector in passage.vectors.items()}
+        return fields | {lens: self._vector(vector) for lens, vector in passage.vectors.items()}
+
+    def _vector(self, vector: Any) -> Any:
+        """The vector of a row; None for a passage without tokens, which is never found."""
+        vectors = vector.vectors.astype(np.float16) if self._layout.half else vector.vectors
+        return vectors[0] if isinstance(vector, Dense) else list(vectors) or None
 
 
 def engine(address: Address) -> Engine:
@@ -83,8 +90,3 @@ def _schema(layout: Layout) -> Any:
 
 def _form(schema: Any) -> dict[str, str]:
     return {field.name: str(field.type) for field in schema}
-
-
-def _vector(vector: Any) -> Any:
-    """The vector of a row; None for a passage without tokens, which is never found."""
-    return vector.vectors[0] if isinstance(vector, Dense) else list(vector.vectors) or None

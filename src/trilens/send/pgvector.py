@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import contextmanager
 from typing import Any
 
 from trilens.errors import BadInput
@@ -12,7 +12,7 @@ from trilens.represent import Dense, Multi, Representation, Sparse
 from trilens.send.address import Address
 from trilens.send.layout import Layout, VectorField
 from trilens.send.passages import DIGEST, DOC_ID, END, ID, METADATA, NUMBER, START, TEXT, TITLE, Passage
-from trilens.send.target import Engine, answering, require_same_form
+from trilens.send.target import Engine, failed, require_same_form
 
 with needs_extra("pgvector"):
     import psycopg
@@ -84,8 +84,12 @@ class PostgresTarget:
         """See `Target`."""
         self._connection.close()
 
-    def _answering(self) -> AbstractContextManager[None]:
-        return answering(self._address, psycopg.Error)
+    @contextmanager
+    def _answering(self) -> Iterator[None]:
+        try:
+            yield
+        except psycopg.Error as error:
+            raise failed(self._address, error.diag.message_primary or str(error)) from error
 
     def _open(self, name: str) -> None:
         """Create the table, or compare it with the layout."""

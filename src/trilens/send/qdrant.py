@@ -115,7 +115,7 @@ def _connect(address: Address) -> QdrantClient:
 
 def _refused(address: Address) -> ServiceFailed:
     given = f"the key in {KEY}" if os.environ.get(KEY) else "a request without a key"
-    return failed(address, PermissionError(f"it refuses {given}"), f"set {KEY} to a key that may write")
+    return failed(address, f"it refuses {given}", f"set {KEY} to a key that may write")
 
 
 def _form(vectors: Any, sparse: Any) -> dict[str, str]:

@@ -76,11 +76,11 @@ def answering(address: Address, *failures: type[Exception]) -> Iterator[None]:
     try:
         yield
     except failures as error:
-        raise failed(address, error) from error
+        raise failed(address, str(error) or type(error).__name__) from error
 
 
-def failed(address: Address, error: Exception, advice: str = "correct that and send again, which continues") -> ServiceFailed:
-    """The error to raise for one of an engine's client."""
-    reason = " ".join(str(error).split()).rstrip(".") or type(error).__name__
-    shortened = reason if len(reason) <= LONGEST_REASON else reason[:LONGEST_REASON] + " …"
+def failed(address: Address, reason: str, advice: str = "correct that and send again, which continues") -> ServiceFailed:
+    """The error to raise where an engine refuses something or does not answer."""
+    line = " ".join(reason.split()).rstrip(".")
+    shortened = line if len(line) <= LONGEST_REASON else line[:LONGEST_REASON] + " …"
     return ServiceFailed(f"{address} failed ({shortened}); {advice}")
