@@ -18,7 +18,7 @@ Scores = dict[str, float]
 
 @dataclass(frozen=True)
 class Running:
-    """An address that is sent to; the scores of passages, by id, that a query by one lens returns, in its order; and their fields."""
+    """An address to send to, the scores of passages by id that a query by one lens returns, in its order, and their fields."""
 
     address: str
     scores: Callable[[str, Representation], Scores]

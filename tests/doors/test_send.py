@@ -105,7 +105,9 @@ def assert_scores_are_ours(collection: Collection, running: Running, lens: str, 
     """Each passage has our score, and the passages come in the order of the scores."""
     snapshot = collection.snapshot
     ids, live = list(passage_ids(snapshot)), [mask for mask in snapshot.live]
-    rows = np.flatnonzero(np.concatenate([np.ones(len(s), bool) if m is None else m for s, m in zip(snapshot.segments, live, strict=True)]))
+    rows = np.flatnonzero(
+        np.concatenate([np.ones(len(s), bool) if m is None else m for s, m in zip(snapshot.segments, live, strict=True)])
+    )
     (vector,) = encode_queries(collection, [query], [lens]).values()
     encoded = snapshot._lenses.encode_queries([lens], [query], {})[lens]
     expected = dict(zip(ids, snapshot.searcher(lens).score(encoded, rows[None])[0].tolist(), strict=True))
@@ -188,7 +190,9 @@ sending.send(Collection.open({str(collection.path)!r}, encoder=sys.modules["__ma
 """
     # The encoder is not used: the lenses only have to be made.
     stub = 'heads = ["dense", "sparse", "lexical", "multi"]\nfingerprint = ' + repr(collection.config.model_fingerprint) + "\n"
-    killed = subprocess.run([sys.executable, "-c", stub + code], capture_output=True, text=True, check=False, env=dict(os.environ))
+    killed = subprocess.run(
+        [sys.executable, "-c", stub + code], capture_output=True, text=True, check=False, env=dict(os.environ)
+    )
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     with Collection.open(collection.path, encoder=collection.model.encoder) as opened:
         assert len(running.fields()) == 4
@@ -237,15 +241,21 @@ def test_half_precision(collection: Collection, postgres: str, tmp_path: Path) -
         for lens in lenses:
             assert_scores_are_ours(collection, running, lens, QUERIES[0], error=2e-3)
     with psycopg.connect(postgres) as connection:
-        types = dict(connection.execute("SELECT attname, format_type(atttypid, atttypmod) FROM pg_attribute "
-                                        "WHERE attrelid = 'docs'::regclass AND attnum > 0").fetchall())
+        types = dict(
+            connection.execute(
+                "SELECT attname, format_type(atttypid, atttypmod) FROM pg_attribute "
+                "WHERE attrelid = 'docs'::regclass AND attnum > 0"
+            ).fetchall()
+        )
     assert (types["dense"], types["multi"]) == ("halfvec(384)", "halfvec(128)[]") and types["sparse"].startswith("sparsevec(")
     with pytest.raises(BadInput, match=r"^vectors of 16 bits are not available for Qdrant; leave out --half$"):
         send(collection, f"qdrant+file:{tmp_path / 'q'}", half=True)
 
 
 @pytest.mark.parametrize("lens, engine_name, title", [("multi", "milvus", "Milvus"), ("tokens", "lancedb", "LanceDB")])
-def test_a_lens_that_an_engine_cannot_hold(collection: Collection, lens: str, engine_name: str, title: str, tmp_path: Path) -> None:
+def test_a_lens_that_an_engine_cannot_hold(
+    collection: Collection, lens: str, engine_name: str, title: str, tmp_path: Path
+) -> None:
     made: Running = getattr(engines, engine_name)(tmp_path)
     with pytest.raises(BadInput, match=rf"^{title} cannot hold lens {lens}, .*; send the others with --lens dense$"):
         send(collection, made.address, lenses=["dense", lens])
@@ -272,7 +282,9 @@ class Refusing(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         self.send_response(200 if self.headers.get("api-key") == "right" else 401)
         self.end_headers()
-        self.wfile.write(b'{"result": {"exists": true}, "status": "ok", "time": 0}' if self.headers.get("api-key") == "right" else b"no")
+        self.wfile.write(
+            b'{"result": {"exists": true}, "status": "ok", "time": 0}' if self.headers.get("api-key") == "right" else b"no"
+        )
 
     def log_message(self, *arguments: object) -> None:
         """Nothing is printed."""

@@ -20,8 +20,8 @@ def encode(
 ) -> None:
     """Print queries as vectors, for engines that hold the collection's documents (`trilens send`).
 
-    One line of JSON for each query, with its vector by lens. Inner products with the vectors that are sent, or their MaxSim, are the
-    scores of `trilens search`.
+    One line of JSON for each query, with its vector by lens. Inner products with the vectors that are sent, or their MaxSim,
+    are the scores of `trilens search`.
 
     Examples:
 

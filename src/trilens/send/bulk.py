@@ -1,7 +1,7 @@
 """Elasticsearch and OpenSearch: a mapping, and numbered files of NDJSON for `_bulk`.
 
-All files in order make an index what the collection is. Each run adds files with the differences, so those of earlier runs are the
-record of what was sent. A file gets its name when it is complete and on disk.
+All files in order make an index what the collection is. Each run adds files with the differences, so those of earlier runs are
+the record of what was sent. A file gets its name when it is complete and on disk.
 """
 
 import json

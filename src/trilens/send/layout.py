@@ -48,12 +48,14 @@ def layout_of(collection: Collection, lenses: Sequence[str] | None, half: bool =
     found = {lens: _field(snapshot, lens) for lens in lenses or collection.lenses}
     if lenses and (without := [lens for lens, field in found.items() if field is None]):
         raise BadInput(
-            f"lens {without[0]} has no vectors; expected lenses with vectors, such as dense: texts are sent in any case, for the "
-            "full-text search of the engine"
+            f"lens {without[0]} has no vectors; expected lenses with vectors, such as dense: texts are sent in any case, for "
+            "the full-text search of the engine"
         )
     fields = tuple(field for field in found.values() if field is not None)
     if not fields:
-        raise BadInput(f"no lens of {collection.path} has vectors: they are {', '.join(collection.lenses)}; expected dense, say")
+        raise BadInput(
+            f"no lens of {collection.path} has vectors: they are {', '.join(collection.lenses)}; expected dense, say"
+        )
     return Layout(fields, half)
 
 

@@ -118,7 +118,9 @@ def _places(snapshot: Snapshot) -> Iterator[list[Place]]:
         for start in range(0, len(local), ROWS_AT_ONCE):
             rows = local[start : start + ROWS_AT_ONCE]
             places = []
-            for next_key, group in groupby(zip(rows.tolist(), segment.rows.keys[rows].tolist(), strict=True), lambda pair: pair[1]):
+            for next_key, group in groupby(
+                zip(rows.tolist(), segment.rows.keys[rows].tolist(), strict=True), lambda pair: pair[1]
+            ):
                 number = number if next_key == key else 0
                 key = next_key
                 for row, _ in group:

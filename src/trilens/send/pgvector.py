@@ -112,7 +112,7 @@ class PostgresTarget:
         document = passage.document
         if "\0" in document.title + document.text or "\\u0000" in fields[METADATA]:
             raise BadInput(
-                f"document {document.doc_id!r} has the character U+0000, which PostgreSQL cannot hold; replace it in the document"
+                f"document {document.doc_id!r} has the character U+0000, which PostgreSQL cannot hold; replace it there"
             )
         vectors = {lens: _vector(lens, vector, passage) for lens, vector in passage.vectors.items()}
         return [(fields | vectors)[column] for column in self._columns]
@@ -141,8 +141,8 @@ def _vector(lens: str, vector: Representation, passage: Passage) -> Any:
         case Sparse():
             if len(vector.terms) > MOST_TERMS:
                 raise BadInput(
-                    f"a passage of document {passage.document.doc_id!r} has {len(vector.terms):,} terms in lens {lens}; expected at "
-                    f"most {MOST_TERMS:,}, which a sparsevec can hold: leave the lens out, or make shorter passages"
+                    f"a passage of document {passage.document.doc_id!r} has {len(vector.terms):,} terms in lens {lens}; "
+                    f"expected at most {MOST_TERMS:,}, which a sparsevec can hold: leave the lens out, or make shorter passages"
                 )
             pairs = zip((vector.terms + 1).tolist(), vector.weights.tolist(), strict=True)
             terms = ",".join(f"{term}:{weight:.9g}" for term, weight in pairs)

@@ -132,6 +132,8 @@ def _vector(field: VectorField, passage: Passage) -> Any:
         case Dense():
             return values(vector.vectors[0])
         case Sparse():
-            return models.SparseVector(indices=vector.terms.tolist(), values=values(vector.weights)) if len(vector.terms) else None
+            return (
+                models.SparseVector(indices=vector.terms.tolist(), values=values(vector.weights)) if len(vector.terms) else None
+            )
         case Multi():
             return [values(token) for token in vector.vectors] or None

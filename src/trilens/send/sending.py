@@ -1,8 +1,8 @@
 """Sends a collection to another engine, so that the engine holds what the collection holds.
 
-The engine itself is the record of what was sent: it keeps a digest with each passage. Sending reads all digests, writes the passages
-that are missing or differ and deletes those that the collection no longer has. So sending twice changes nothing, and after an
-interruption the next run continues.
+The engine itself is the record of what was sent: it keeps a digest with each passage. Sending reads all digests, writes the
+passages that are missing or differ and deletes those that the collection no longer has. So sending twice changes nothing, and
+after an interruption the next run continues.
 """
 
 from collections.abc import Sequence
@@ -45,7 +45,8 @@ def send(
     """Send the commit that searches see.
 
     `to` is an address (see docs/send.md), `name` the table, index or collection there, by default named like the collection's
-    folder. `lenses` are those whose vectors are sent, by default all that have vectors. `report` is called with numbers of passages.
+    folder. `lenses` are those whose vectors are sent, by default all that have vectors. `report` is called with numbers of
+    passages.
     """
     address = Address.of(to)
     name = target_name(name, collection.path)
@@ -58,8 +59,8 @@ def send(
         stored = dict(target.stored())
         if stored and not any(passage_id in stored for passage_id in passage_ids(snapshot)):
             raise BadInput(
-                f"{name} at {address} holds {len(stored):,} passages, none of them of {collection.path}; send to another --name, "
-                "or delete it in the engine"
+                f"{name} at {address} holds {len(stored):,} passages, none of them of {collection.path}; send to another "
+                "--name, or delete it in the engine"
             )
         for passages in read_passages(snapshot, layout):
             changed = [passage for passage in passages if stored.pop(passage.id, None) != passage.digest]

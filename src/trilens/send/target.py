@@ -54,7 +54,9 @@ class Engine:
             if field.kind not in self.kinds:
                 others = ",".join(other.lens for other in layout.fields if other.kind in self.kinds)
                 advice = f"send the others with --lens {others}" if others else "choose another engine"
-                raise BadInput(f"{self.title} cannot hold lens {field.lens}, whose vectors are {KIND_NAMES[field.kind]}; {advice}")
+                raise BadInput(
+                    f"{self.title} cannot hold lens {field.lens}, whose vectors are {KIND_NAMES[field.kind]}; {advice}"
+                )
         if layout.half and not self.half:
             raise BadInput(f"vectors of 16 bits are not available for {self.title}; leave out --half")
 
