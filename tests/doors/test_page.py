@@ -6,7 +6,16 @@ from typing import Any
 
 import pytest
 
-for framework in ("langchain_core", "llama_index.core", "haystack", "pyterrier", "mteb", "qdrant_client", "pymilvus", "lancedb"):
+for framework in (
+    "langchain_core",
+    "llama_index.core",
+    "haystack",
+    "pyterrier",
+    "mteb",
+    "qdrant_client",
+    "pymilvus",
+    "lancedb",
+):
     pytest.importorskip(framework, reason="run by scripts/test-doors")
 
 from tests.docs.pages import ROOT, Block, python

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from time import monotonic, sleep
+from typing import Any
 
 import numpy as np
 import pytest
@@ -25,6 +26,7 @@ import psycopg
 from tests.doors import engines
 from tests.doors.conftest import TEXTS
 from tests.doors.engines import NAME, Running
+from tests.store.tiny import TinyEncoder
 from trilens import Collection, Document
 from trilens.encode.models import resolve_model
 from trilens.encode.onnx import OnnxEncoder
@@ -54,7 +56,7 @@ def heads() -> OnnxEncoder:
 def made(tmp_path_factory: pytest.TempPathFactory, heads: OnnxEncoder) -> Path:
     """Documents in two segments through all lenses: one of several passages, one deleted, one without a word."""
     path = tmp_path_factory.mktemp("made") / "docs.trilens"
-    options = {"lenses": ["bm25", *HELD["qdrant"]], "passages": {"words": 10, "overlap": 2}}
+    options: dict[str, Any] = {"lenses": ["bm25", *HELD["qdrant"]], "passages": {"words": 10, "overlap": 2}}
     with Collection.create(path, encoder=heads, **options) as collection:
         collection.add(Document(name, text, title=name.title(), metadata={"year": 2019}) for name, text in TEXTS.items())
         collection.add([Document("gone", "Water pipes.")])
@@ -104,10 +106,7 @@ def running(engine: str, request: pytest.FixtureRequest, tmp_path: Path) -> Runn
 def assert_scores_are_ours(collection: Collection, running: Running, lens: str, query: str, error: float = 2e-5) -> None:
     """Each passage has our score, and the passages come in the order of the scores."""
     snapshot = collection.snapshot
-    ids, live = list(passage_ids(snapshot)), [mask for mask in snapshot.live]
-    rows = np.flatnonzero(
-        np.concatenate([np.ones(len(s), bool) if m is None else m for s, m in zip(snapshot.segments, live, strict=True)])
-    )
+    ids, rows = list(passage_ids(snapshot)), np.array([row for row, _, _ in snapshot.passages()])
     (vector,) = encode_queries(collection, [query], [lens]).values()
     encoded = snapshot._lenses.encode_queries([lens], [query], {})[lens]
     expected = dict(zip(ids, snapshot.searcher(lens).score(encoded, rows[None])[0].tolist(), strict=True))
@@ -175,7 +174,8 @@ def test_killed_halfway(collection: Collection, engine: str, running: Running, t
     """A killed process leaves what it has written; the next run continues there and ends where an undisturbed one ends."""
     collection.close()
     code = f"""
-import os, signal, sys
+import os, signal
+from tests.store.tiny import TinyEncoder  # it encodes nothing here
 from trilens import Collection
 from trilens.send import passages, sending
 passages.MOST_PASSAGES = 2
@@ -185,14 +185,11 @@ def report(count):
     done += count
     if done >= 4:
         os.kill(os.getpid(), signal.SIGKILL)
-sending.send(Collection.open({str(collection.path)!r}, encoder=sys.modules["__main__"]), {running.address!r}, name={NAME!r},
-             lenses=["dense"], report=report)
+encoder = TinyEncoder(fingerprint={collection.config.model_fingerprint!r})
+collection = Collection.open({str(collection.path)!r}, encoder=encoder)
+sending.send(collection, {running.address!r}, name={NAME!r}, lenses=["dense"], report=report)
 """
-    # The encoder is not used: the lenses only have to be made.
-    stub = 'heads = ["dense", "sparse", "lexical", "multi"]\nfingerprint = ' + repr(collection.config.model_fingerprint) + "\n"
-    killed = subprocess.run(
-        [sys.executable, "-c", stub + code], capture_output=True, text=True, check=False, env=dict(os.environ)
-    )
+    killed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, env=dict(os.environ))
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     with Collection.open(collection.path, encoder=collection.model.encoder) as opened:
         assert len(running.fields()) == 4
@@ -208,20 +205,10 @@ def test_a_target_of_another_form(collection: Collection, engine: str, running: 
     with pytest.raises(BadInput, match=f"^{NAME} at .* expected .*: send to another --name, or delete it in the engine$"):
         send(collection, running.address, name=NAME, lenses=HELD[engine])
 
-    class Short:
-        heads = ("dense",)
-        fingerprint = "short"
-
-        def encode_docs(self, texts: list[str], progress: object = None, heads: object = None) -> object:
-            from trilens.encode.encoder import Encoded
-            from trilens.represent import Dense
-
-            return Encoded(dense=Dense(np.ones((len(texts), 4), np.float32)))
-
-    with Collection.create(tmp_path / "short.trilens", encoder=Short(), lenses=["dense"]) as short:  # type: ignore[arg-type]
+    with Collection.create(tmp_path / "short.trilens", encoder=TinyEncoder(["dense"]), lenses=["dense"]) as short:
         short.add([Document("a", "text")])
         short.commit()
-        with pytest.raises(BadInput, match=rf"^{NAME} at .* has .*384.* as dense; expected .*4"):
+        with pytest.raises(BadInput, match=rf"^{NAME} at .* has .*384.* as dense; expected .*32"):
             send(short, running.address, name=NAME)
     with Collection.create(tmp_path / "other.trilens", encoder=collection.model.encoder, lenses=["dense"]) as other:
         other.add([Document("of another collection", "text")])

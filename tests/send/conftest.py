@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,7 +22,7 @@ DOCUMENTS = [
 @pytest.fixture
 def collection(tmp_path: Path) -> Iterator[Collection]:
     """Documents in two segments: one of several passages, one deleted, one without a word."""
-    options = {"lenses": LENSES, "passages": {"words": 10, "overlap": 2}}
+    options: dict[str, Any] = {"lenses": LENSES, "passages": {"words": 10, "overlap": 2}}
     with Collection.create(tmp_path / "docs.trilens", encoder=TinyEncoder(), **options) as made:
         made.add(DOCUMENTS)
         made.commit()

@@ -30,7 +30,7 @@ def product(query: Representation, passage: Representation) -> float:
         case Sparse(), Sparse():
             weights = dict(zip(passage.terms.tolist(), passage.weights.tolist(), strict=True))
             pairs = zip(query.terms.tolist(), query.weights.tolist(), strict=True)
-            return sum(weight * weights.get(term, 0.0) for term, weight in pairs)
+            return float(sum(weight * weights.get(term, 0.0) for term, weight in pairs))
         case Multi(), Multi():
             return float((query.vectors @ passage.vectors.T).max(axis=1).sum()) if len(passage.vectors) else -np.inf
     raise AssertionError("query and passage have vectors of one kind")

@@ -23,7 +23,7 @@ ID, DOC_ID, NUMBER, TITLE, TEXT = "id", "doc_id", "passage", "title", "text"
 START, END, METADATA, DIGEST = "span_start", "span_end", "metadata", "digest"
 
 
-class Place(NamedTuple):
+class RowPlace(NamedTuple):
     """A row, the key of its document, and which passage of the document it is, from 0."""
 
     row: int
@@ -109,7 +109,7 @@ def values(vector: Float32s) -> list[float]:
     return [float(f"{value:.9g}") for value in vector.tolist()]
 
 
-def _places(snapshot: Snapshot) -> Iterator[list[Place]]:
+def _places(snapshot: Snapshot) -> Iterator[list[RowPlace]]:
     """The live rows in order. The rows of a document follow each other."""
     key, number = -1, 0
     first_row = 0
@@ -124,7 +124,7 @@ def _places(snapshot: Snapshot) -> Iterator[list[Place]]:
                 number = number if next_key == key else 0
                 key = next_key
                 for row, _ in group:
-                    places.append(Place(first_row + row, key, number))
+                    places.append(RowPlace(first_row + row, key, number))
                     number += 1
             yield places
         first_row += len(segment)
