@@ -57,7 +57,7 @@ class LensCost:
 
     def at(self, passages: int) -> float:
         """The median latency over another number of passages."""
-        return self.median_ms * (passages / self.passages) ** self.growth
+        return float(self.median_ms * (passages / self.passages) ** self.growth)
 
 
 @dataclass(frozen=True, slots=True)

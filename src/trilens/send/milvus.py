@@ -2,7 +2,7 @@
 
 import logging
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -106,6 +106,11 @@ class MilvusTarget:
                     f"{field} of document {passage.document.doc_id!r} has {length:,} bytes; expected at most {MOST_BYTES:,}, "
                     "which Milvus can hold: make the collection with shorter passages, or shorten it"
                 )
+        if _is_wide(passage.document.metadata):
+            raise BadInput(
+                f"metadata of document {passage.document.doc_id!r} has an integer of more than 64 bits, which Milvus cannot "
+                "hold; make it a string or a float"
+            )
         return fields | {field.lens: _vector(field, passage) for field in self._layout.fields}
 
 
@@ -130,6 +135,15 @@ def _form(fields: Sequence[dict[str, Any]]) -> dict[str, str]:
     kinds = {field["name"]: DataType(field["type"]).name for field in fields}
     dims = {field["name"]: field.get("params", {}).get("dim") for field in fields}
     return {name: f"{kind} of {dims[name]} dimensions" if dims[name] else kind for name, kind in kinds.items()}
+
+
+def _is_wide(value: Any) -> bool:
+    """Whether some integer of a JSON value has more than 64 bits."""
+    if isinstance(value, Mapping):
+        value = list(value.values())
+    if isinstance(value, list | tuple):
+        return any(map(_is_wide, value))
+    return isinstance(value, int) and not -(1 << 63) <= value < 1 << 64
 
 
 def _vector(field: VectorField, passage: Passage) -> Any:

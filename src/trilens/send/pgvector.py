@@ -1,6 +1,7 @@
 """PostgreSQL with pgvector: a row per passage, with columns of the types vector or halfvec, sparsevec and arrays of vectors."""
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -21,6 +22,7 @@ with needs_extra("pgvector"):
 SECONDS = 10
 PAGE = 1000
 MOST_TERMS = 16_000  # of a sparsevec
+ESCAPED_ZERO = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")  # in JSON, where a backslash is two
 COLUMNS = {
     ID: "uuid",
     DOC_ID: "text",
@@ -110,7 +112,7 @@ class PostgresTarget:
         fields = {ID: passage.id, **passage.fields()}
         fields[METADATA] = json.dumps(fields[METADATA], ensure_ascii=False)
         document = passage.document
-        if "\0" in document.title + document.text or "\\u0000" in fields[METADATA]:
+        if "\0" in document.doc_id + document.title + document.text or ESCAPED_ZERO.search(fields[METADATA]):
             raise BadInput(
                 f"document {document.doc_id!r} has the character U+0000, which PostgreSQL cannot hold; replace it there"
             )
