@@ -25,6 +25,9 @@ def test_bags_come_back_as_they_were(tmp_path: Path) -> None:
     kept, expected = part.rows(keep), docs.take(np.flatnonzero(keep))
     assert (len(part), part.dim, part.postings) == (700, docs.dim, len(docs.terms))
     assert (kept.indptr.tolist(), kept.terms.tolist()) == (expected.indptr.tolist(), expected.terms.tolist())
+    taken = part.take(np.flatnonzero(keep))
+    assert (taken.indptr.tolist(), taken.terms.tolist()) == (expected.indptr.tolist(), expected.terms.tolist())
+    np.testing.assert_allclose(taken.weights, np.repeat(part.scales[keep], np.diff(taken.indptr)), rtol=1e-6)
     assert part.frequencies.tolist() == np.bincount(docs.terms, minlength=docs.dim)[part.used].tolist()
 
 

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
-from itertools import groupby
 from typing import Any, NamedTuple
 from uuid import UUID, uuid5
 
@@ -110,23 +109,16 @@ def values(vector: Float32s) -> list[float]:
 
 
 def _places(snapshot: Snapshot) -> Iterator[list[RowPlace]]:
-    """The live rows in order. The rows of a document follow each other."""
-    key, number = -1, 0
+    """The live rows in order; those of a document follow each other in one segment."""
     first_row = 0
     for segment, live in zip(snapshot.segments, snapshot.live, strict=True):
-        local: Int64s = np.arange(len(segment)) if live is None else np.flatnonzero(live)
-        for start in range(0, len(local), ROWS_AT_ONCE):
-            rows = local[start : start + ROWS_AT_ONCE]
-            places = []
-            for next_key, group in groupby(
-                zip(rows.tolist(), segment.rows.keys[rows].tolist(), strict=True), lambda pair: pair[1]
-            ):
-                number = number if next_key == key else 0
-                key = next_key
-                for row, _ in group:
-                    places.append(RowPlace(first_row + row, key, number))
-                    number += 1
-            yield places
+        rows: Int64s = np.arange(len(segment)) if live is None else np.flatnonzero(live)
+        keys = segment.rows.keys[rows]
+        numbers = np.arange(len(rows)) - np.searchsorted(keys, keys)
+        for start in range(0, len(rows), ROWS_AT_ONCE):
+            some = slice(start, start + ROWS_AT_ONCE)
+            columns = ((first_row + rows[some]).tolist(), keys[some].tolist(), numbers[some].tolist())
+            yield [RowPlace(*place) for place in zip(*columns, strict=True)]
         first_row += len(segment)
 
 
