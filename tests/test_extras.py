@@ -23,6 +23,10 @@ PACKAGES = {
     "integrations.mteb": "mteb",
     "integrations.pyterrier": "pandas",
     "client": "httpx",
+    "send.lancedb": "lancedb",
+    "send.milvus": "pymilvus",
+    "send.pgvector": "psycopg",
+    "send.qdrant": "qdrant_client",
 }
 EXTRAS = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]["optional-dependencies"]
 

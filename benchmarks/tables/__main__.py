@@ -1,4 +1,4 @@
-"""Generates the tables and plots of README.md, docs/benchmarks.md, BOOK.md and the model card from recorded rows.
+"""Generates the tables and plots of README.md, BOOK.md, docs and the model card from recorded rows.
 
 python -m benchmarks.tables            rewrite the tables
 python -m benchmarks.tables --check    fail if a table differs from the rows
@@ -13,12 +13,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks.record import COMMITTED, RESULTS, ROOT
-from benchmarks.tables import curves, everyday, install, newcomer, quality, races, readers, soak, speed, summary
+from benchmarks.sizes import CHAPTERS
+from benchmarks.tables import curves, everyday, install, newcomer, quality, races, readers, sizes, soak, speed, summary
 from benchmarks.tables.markdown import not_measured
 from trilens.store.config import DEFAULT_MODEL
 
 CARD = ROOT / "src" / "trilens" / "models" / DEFAULT_MODEL / "README.md"
-PAGES = (ROOT / "README.md", ROOT / "docs" / "benchmarks.md", ROOT / "benchmarks" / "BOOK.md", CARD)
+PAGES = (ROOT / "README.md", ROOT / "docs" / "benchmarks.md", ROOT / "docs" / "sizes.md", ROOT / "benchmarks" / "BOOK.md", CARD)
 MARKED = re.compile(r"(<!-- table: (\S+) -->\n).*?(<!-- end: \2 -->)", re.DOTALL)
 # Table → chapter of its rows, and the function that renders it.
 TABLES: dict[str, tuple[str, Callable[[], str]]] = {
@@ -58,6 +59,14 @@ SHORT_TABLES: dict[str, tuple[str, Callable[[], str]]] = {
     "quality-short": ("quality", quality.quality_short),
     "speed-short": ("bm25", summary.speed_short),
 }
+# Tables of docs/sizes.md, which are computed from the rows of several chapters.
+SIZES: dict[str, Callable[[], str]] = {
+    "sizes-costs": sizes.costs,
+    "sizes-setups": sizes.setups,
+    "sizes-plan": sizes.plan,
+    "sizes-needs": sizes.needs,
+    "sizes-tails": sizes.tails,
+}
 
 
 def fill(text: str) -> str:
@@ -68,12 +77,15 @@ def fill(text: str) -> str:
 def table(name: str) -> str:
     """Render one table, with the peers that could not be measured; a placeholder if there are no rows."""
     tables = TABLES | SHORT_TABLES
-    if name not in tables:
-        sys.exit(f"a page contains the table {name!r}; expected one of {', '.join(tables)}")
-    chapter, render = tables[name]
-    if not (RESULTS / f"{chapter}.jsonl").exists():
-        return f"*No rows are recorded in `results/{chapter}.jsonl` yet.*"
-    return render() + not_measured(chapter)
+    if name not in tables and name not in SIZES:
+        sys.exit(f"a page contains the table {name!r}; expected one of {', '.join([*tables, *SIZES])}")
+    chapters = CHAPTERS if name in SIZES else (tables[name][0],)
+    for chapter in chapters:
+        if not (RESULTS / f"{chapter}.jsonl").exists():
+            return f"*No rows are recorded in `results/{chapter}.jsonl` yet.*"
+    if name in SIZES:
+        return SIZES[name]()
+    return tables[name][1]() + not_measured(tables[name][0])
 
 
 def target(page: Path) -> Path:

@@ -22,11 +22,11 @@ from trilens.cli.main import load_command, main
 from .pages import PAGES, ROOT, Command, commands, python
 
 PLUGINS = ROOT / "docs" / "plugins.md"  # needs an installed package: test_plugins.py runs it
-INTEGRATIONS = ROOT / "docs" / "integrations.md"  # its Python needs other frameworks: tests/doors/test_page.py runs it
+OTHER_PACKAGES = [ROOT / "docs" / name for name in ("integrations.md", "send.md")]  # tests/doors/test_page.py runs their Python
 COMMANDS = [command for page in PAGES if page != PLUGINS for command in commands(page)]
 NEEDS_TORCH_OR_SERVER = ("train", "export", "serve", "mcp", "demo")
 STARTERS = ("torchrun", "uvx", "pipx", "docker")  # the arguments after the last `trilens` are those of the command
-NETWORK = re.compile(r"^beir/|^irds/|^https?://|^cross-encoder/")
+NETWORK = re.compile(r"^beir/|^irds/|^(\w+\+)?https?://|^postgresql:|^cross-encoder/")
 
 
 def parsed(command: Command) -> bool:
@@ -116,7 +116,9 @@ def parse_script(words: list[str]) -> None:
         assert words[1:] in [["-m", marker.partition(":")[0]] for marker in markers], words
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if page != INTEGRATIONS and python(page)], ids=lambda page: page.name)
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if page not in OTHER_PACKAGES and python(page)], ids=lambda page: page.name
+)
 def test_python_blocks_run(page: Path, page_folder: Path) -> None:
     """The blocks of a page in order, in one namespace."""
     namespace: dict[str, object] = {}

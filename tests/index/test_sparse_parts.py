@@ -25,6 +25,9 @@ def test_bags_come_back_as_they_were(tmp_path: Path) -> None:
     kept, expected = part.rows(keep), docs.take(np.flatnonzero(keep))
     assert (len(part), part.dim, part.postings) == (700, docs.dim, len(docs.terms))
     assert (kept.indptr.tolist(), kept.terms.tolist()) == (expected.indptr.tolist(), expected.terms.tolist())
+    taken = part.take(np.flatnonzero(keep))
+    assert (taken.indptr.tolist(), taken.terms.tolist()) == (expected.indptr.tolist(), expected.terms.tolist())
+    np.testing.assert_allclose(taken.weights, np.repeat(part.scales[keep], np.diff(taken.indptr)), rtol=1e-6)
     assert part.frequencies.tolist() == np.bincount(docs.terms, minlength=docs.dim)[part.used].tolist()
 
 
@@ -34,9 +37,8 @@ def test_rows_keep_their_terms_and_nearly_their_weights(tmp_path: Path) -> None:
         WeightedPart.build(docs, "uint8" if weights == "uint8" else "float32", tmp_path / weights)
         part = WeightedPart.open(tmp_path / weights)
         assert (len(part), part.lengths.tolist(), part.postings) == (3, [2, 0, 2], 4)
-        for row in range(3):
-            terms, values = part.row(row)
-            span = slice(docs.indptr[row], docs.indptr[row + 1])
-            assert terms.tolist() == docs.terms[span].tolist()
-            np.testing.assert_allclose(values, docs.weights[span], atol=tolerance)
-            assert (values > 0).all()
+        for rows in ([0], [1], [0, 2], [0, 1, 2]):
+            taken, expected = part.take(np.array(rows)), docs.take(np.array(rows))
+            assert (taken.indptr.tolist(), taken.terms.tolist()) == (expected.indptr.tolist(), expected.terms.tolist())
+            np.testing.assert_allclose(taken.weights, expected.weights, atol=tolerance)
+            assert (taken.weights > 0).all()

@@ -80,8 +80,8 @@ class SparsePart(Protocol):
     def score(self, queries: Sparse, rows: Int64s, first_row: int, buffer: Float32s, scores: Float32s) -> None:
         """Write the scores of those `rows` (queries, n) that belong to this segment."""
 
-    def row(self, row: int) -> tuple[Int32s, Float32s]:
-        """The terms of a row, and their weights."""
+    def take(self, rows: Int64s) -> Sparse:
+        """Some rows, distinct and ascending, with the weights that their scores are computed from."""
 
     def terms_of(self, rows: Mask) -> Int32s:
         """The terms of the marked rows, row by row."""
@@ -141,14 +141,16 @@ class WeightedPart:
         coded_rows = self.arrays[:4]
         kernels.score_rows(queries.indptr, queries.terms, queries.weights, rows, first_row, *coded_rows, buffer, scores)
 
-    def row(self, row: int) -> tuple[Int32s, Float32s]:
+    def take(self, rows: Int64s) -> Sparse:
         """See `SparsePart`."""
-        span = slice(self.arrays.indptr[row], self.arrays.indptr[row + 1])
-        weights = self.arrays.scales[row] * self.arrays.codes[span].astype(np.float32)
-        terms = self._known(self.arrays.terms[span].astype(np.int32))
-        _require(bool((terms[:-1] < terms[1:]).all()), self.folder, "a row with repeated or unordered terms")
+        indptr, places = take_ragged(self.arrays.indptr, rows)
+        weights = np.repeat(self.arrays.scales[rows], np.diff(indptr)) * self.arrays.codes[places].astype(np.float32)
+        terms = self._known(self.arrays.terms[places].astype(np.int32))
+        ascends = np.diff(terms, prepend=-1, append=self.dim) > 0
+        ascends[indptr] = True  # between two rows
+        _require(bool(ascends.all()), self.folder, "a row with repeated or unordered terms")
         _require(bool(np.isfinite(weights).all()), self.folder, "a weight that is NaN or infinite")
-        return terms, weights
+        return Sparse(indptr, terms, weights, self.dim)
 
     def terms_of(self, rows: Mask) -> Int32s:
         """See `SparsePart`."""
@@ -270,10 +272,11 @@ class BagPart:
         for query in np.flatnonzero(here.any(axis=1)).tolist():
             scores[query, here[query]] = self._totals(queries, query)[rows[query, here[query]] - first_row]
 
-    def row(self, row: int) -> tuple[Int32s, Float32s]:
+    def take(self, rows: Int64s) -> Sparse:
         """See `SparsePart`."""
-        terms = self.terms_of(np.arange(len(self)) == row)
-        return terms, np.full(len(terms), self.scales[row], np.float32)
+        kept = self.rows(np.isin(np.arange(len(self)), rows))
+        weights = np.repeat(self.scales[rows], np.diff(kept.indptr)).astype(np.float32)
+        return Sparse(kept.indptr, kept.terms, weights, self.dim)
 
     def terms_of(self, rows: Mask) -> Int32s:
         """See `SparsePart`."""

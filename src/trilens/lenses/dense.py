@@ -118,6 +118,14 @@ class DenseSearcher(Searcher):
             score_vectors(vectors.vectors, part.dense.vectors, rows, first_row, scores)
         return scores
 
+    def vectors(self, rows: Int64s) -> Dense:
+        """The vectors of rows."""
+        return Dense.concat([self._parts[i].dense.take(local) for i, local in self._by_part(rows)])
+
+    def query_vectors(self, queries: Encoded, params: Any = None) -> Dense:
+        """The vectors of queries."""
+        return _dense(queries)
+
     def scale(self, queries: Encoded, params: Any = None) -> ScoreScale | None:
         """From the mean of random passages to a passage with the vector of the query."""
         background = self.background(queries, len(_dense(queries)), params)

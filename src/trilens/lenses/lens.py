@@ -9,7 +9,7 @@ lens, oldest first, so positions in that list are stable.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -28,6 +28,7 @@ from trilens.index.topk import TopK
 from trilens.kernels.array_types import Float32s, Float64s, Int64s, Mask
 from trilens.lenses.feedback import Expansion, FeedbackPassages
 from trilens.lenses.parts import Match, ScoreParts
+from trilens.represent import Representation
 
 SAMPLE_ROWS = 256
 FEWEST_ROWS = 20  # in a collection of fewer passages no score is called weak
@@ -147,6 +148,14 @@ class Searcher(ABC):
         """
         return [[] for _ in texts]
 
+    def vectors(self, rows: Int64s) -> Representation | None:
+        """The vectors of rows, distinct and ascending, from which scores are computed; None if a lens has none, as bm25."""
+        return None
+
+    def query_vectors(self, queries: Encoded, params: Any = None) -> Representation | None:
+        """The vectors of queries whose inner products with `vectors`, or their MaxSim, are the scores of a search."""
+        return None
+
     def scale(self, queries: Encoded, params: Any = None) -> ScoreScale | None:
         """What scores mean; None if the lens cannot tell weak matches from others."""
         return None
@@ -171,6 +180,13 @@ class Searcher(ABC):
     def _mask(self, i: int, allowed: Mask | None) -> Mask | None:
         """The rows of part i that count."""
         return self._live[i] if allowed is None else allowed[self._first_rows[i] : self._first_rows[i + 1]]
+
+    def _by_part(self, rows: Int64s) -> Iterator[tuple[int, Int64s]]:
+        """Each part that ascending rows are in, with their numbers within it."""
+        edges = np.searchsorted(rows, self._first_rows)
+        for i, (first, last) in enumerate(pairwise(edges.tolist())):
+            if first < last:
+                yield i, rows[first:last] - self._first_rows[i]
 
     def _locate(self, row: int) -> tuple[int, int]:
         """The part of a row, and the row's number within it."""

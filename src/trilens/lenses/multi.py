@@ -31,6 +31,7 @@ from trilens.lenses.alignment import Alignment
 from trilens.lenses.lens import Colour, ExplainTarget, Lens, LensConfig, LensType, ScoreScale, Searcher
 from trilens.lenses.parts import Match, ScoreParts, Span, with_rest
 from trilens.represent import Multi
+from trilens.represent.ragged import offsets_of
 
 SEED = 1234
 WARN_DRIFT, WARN_FEWER = 1.04, 4  # from which `info` advises to retrain the codebook
@@ -199,6 +200,16 @@ class MultiSearcher(Searcher):
         best = zip(similarities.argmax(axis=1).tolist(), similarities.max(axis=1).tolist(), strict=True)
         found = ((part, spans[token], weight) for part, (token, weight) in enumerate(best))
         return [Match(part, span[0], span[1], weight) for part, span, weight in found if span and weight > 0]
+
+    def vectors(self, rows: Int64s) -> Multi:
+        """The decoded token vectors of rows. Which tokens they are is not stored: their ids are -1."""
+        decoded = [self.tokens.decode(row) for row in rows.tolist()]
+        vectors = np.concatenate(decoded)
+        return Multi(offsets_of(np.array([len(one) for one in decoded])), vectors, np.full(len(vectors), -1, np.int32))
+
+    def query_vectors(self, queries: Encoded, params: Any = None) -> Multi:
+        """The token vectors of queries."""
+        return _multi(queries)
 
     def scale(self, queries: Encoded, params: Any = None) -> ScoreScale | None:
         """From the mean of random passages to a passage with the tokens of the query."""

@@ -308,7 +308,8 @@ class TermSearcher(Searcher):
     @cached_property
     def _length(self) -> float:
         """The mean length of the vector of a row."""
-        return float(np.mean([np.linalg.norm(self.row(row)[1]) for row in self.sample.tolist()]))
+        sample = self.vectors(self.sample)
+        return float(np.sqrt(sums_by_query(sample.weights.astype(np.float64) ** 2, sample.indptr)).mean())
 
     def _matches(self, weights: Mapping[int, float], row: int, text: str) -> list[Match]:
         stored = dict(zip(*(column.tolist() for column in self.row(row)), strict=True))
@@ -336,14 +337,20 @@ class TermSearcher(Searcher):
         expanded: dict[str, Any] = {self._lens.query_field(params): to_sparse(mixtures, vectors.dim)}
         return replace(queries, **expanded), added
 
+    def vectors(self, rows: Int64s) -> Sparse:
+        """The terms of rows and the weights that their scores are computed from."""
+        return Sparse.concat([self._parts[i].take(local) for i, local in self._by_part(rows)])
+
+    def query_vectors(self, queries: Encoded, params: TermParams | None = None) -> Sparse:
+        """The queries after collection weighting."""
+        return self.weighted(queries, params)
+
     def row(self, row: int) -> tuple[Int32s, Float32s]:
         """The terms of a row and the weights that its scores are computed from."""
         if not 0 <= row < self._first_rows[-1]:
             raise BadInput(f"row is {row}; expected 0 to {self._first_rows[-1] - 1}")
-        i, part_row = self._locate(row)
-        terms: Int32s
-        terms, weights = self._parts[i].row(part_row)
-        return terms, weights
+        taken = self.vectors(np.array([row]))
+        return taken.terms, taken.weights
 
     def _mean_terms(self, rows: Sequence[int], dim: int, most: int) -> dict[int, float]:
         total: Float64s = np.zeros(dim)

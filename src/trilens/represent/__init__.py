@@ -4,4 +4,6 @@ from trilens.represent.dense import Dense
 from trilens.represent.multi import Multi
 from trilens.represent.sparse import Sparse, saturated
 
-__all__ = ["Dense", "Multi", "Sparse", "saturated"]
+Representation = Dense | Sparse | Multi
+
+__all__ = ["Dense", "Multi", "Representation", "Sparse", "saturated"]

@@ -32,7 +32,7 @@ class Search:
 
     def __init__(self, snapshot: Snapshot, lenses: LensSet, queries: Sequence[str], options: SearchOptions) -> None:
         """`options` may leave lenses and fusion open; they are resolved for this snapshot."""
-        _require_queries(queries)
+        require_queries(queries)
         self._snapshot = snapshot
         self._lenses = lenses
         self.queries = list(queries)
@@ -217,7 +217,8 @@ def to_hits(snapshot: Snapshot, answers: Sequence[Sequence[RankedDoc]], offset: 
     ]
 
 
-def _require_queries(queries: Sequence[str]) -> None:
+def require_queries(queries: Sequence[str]) -> None:
+    """Refuse queries that are not a list of texts."""
     if isinstance(queries, str):
         raise BadInput("queries is one string; expected a list of them: put it into a list")
     for number, query in enumerate(queries, start=1):

@@ -15,6 +15,7 @@ from trilens.errors import CollectionDamaged
 from trilens.index.topk import TopK
 from trilens.kernels.array_types import Int64s, Mask
 from trilens.lenses.lens import Searcher
+from trilens.represent import Representation
 from trilens.store.catalog import Catalog, has_moved_on
 from trilens.store.documents import StoredDocuments
 from trilens.store.failures import clear_errors
@@ -127,6 +128,11 @@ class Snapshot:
         if not (top.scores < np.inf).all():  # NaN or infinite
             raise CollectionDamaged(f"lens {lens} has scores that are not finite; run `trilens check`")
         return top
+
+    def query_vectors(self, lenses: Sequence[str], queries: Sequence[str]) -> dict[str, Representation | None]:
+        """Queries as vectors whose inner products (token vectors: MaxSim) with those of rows are the scores of these lenses."""
+        encoded = self._lenses.encode_queries(lenses, list(queries), {})
+        return {lens: self.searcher(lens).query_vectors(encoded[lens]) for lens in lenses}
 
     def mask(self, filter: Mapping[str, Any]) -> Mask:
         """Mask of the live rows whose documents pass a filter."""

@@ -1,0 +1,1 @@
+"""Documents and vectors of collections, sent to other engines: one module for each."""
