@@ -92,7 +92,7 @@ class Tokens:
         """The form of a pair of texts."""
         sample = self._tokenizer.encode("a", "a")
         of = sample.sequence_ids
-        if 0 not in of or 1 not in of:
+        if 0 not in of or 1 not in of or of.index(1) == len(of) - of[::-1].index(0):
             raise BadModel(f"{self.file} does not join two texts; expected the tokenizer of a model that reads pairs")
         # The borders of the five parts; each part has tokens of one type.
         borders = [0, of.index(0), len(of) - of[::-1].index(0), of.index(1), len(of) - of[::-1].index(1), len(of)]

@@ -60,6 +60,8 @@ def start(paths: Mapping[str, Path], options: ServeOptions, ready: Callable[[str
     require_safe(options, keys)
     proxies, context = Proxies(options.proxies), _context(options)
     metrics = Metrics()
+    for model in options.limits.cross_encoders:
+        CrossFolder.open(resolve_model(model))
     with ExitStack() as opened:
         audit = _log_file(options.audit_log, opened, sync=True)
         access = _log_file(options.access_log, opened)

@@ -61,13 +61,17 @@ class ContrastiveInputs:
 
     def sides(self, keys: Tensor) -> tuple[list[Features], Tensor | None]:
         """Model inputs of queries and docs, and the teacher scores (queries, group), None if there are none."""
+        queries, docs, scores = self.drawn(keys)
+        sides = [self._read(queries, task="query"), self._read([doc for group in docs for doc in group], task="document")]
+        return [{name: _moved(value, keys.device) for name, value in side.items()} for side in sides], scores
+
+    def drawn(self, keys: Tensor) -> tuple[list[str], list[list[str]], Tensor | None]:
+        """The queries of a step, the docs of each, positive first, and the teacher scores (queries, group) if there are any."""
         epochs, numbers = np.divmod(keys.cpu().numpy(), len(self._examples))
         queries = [self._examples.query(int(number)) for number in numbers]
         groups = self._groups(int(epochs[0]), [int(number) for number in numbers])
         docs = [[self._examples.passage(int(passage)) for passage in group] for group in groups]
-        sides = [self._read(queries, task="query"), self._read([doc for group in docs for doc in group], task="document")]
-        moved = [{name: _moved(value, keys.device) for name, value in side.items()} for side in sides]
-        return moved, self._scores(queries, docs, numbers, groups)
+        return queries, docs, self._scores(queries, docs, numbers, groups)
 
     def save(self, folder: Path) -> None:
         """Save the state of the negative sampler."""
