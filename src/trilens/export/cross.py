@@ -73,11 +73,12 @@ class CrossExport:
         checkpoint = Checkpoint(source)
         if checkpoint.model_type not in NAMES:
             raise BadModel(f"{source} has model_type {checkpoint.model_type!r}; expected one of {', '.join(NAMES)}")
-        self._encoder = Bert(checkpoint, pairs=True)
+        settings = read_json(source / TOKENIZER_CONFIG) if (source / TOKENIZER_CONFIG).is_file() else {}
+        self._encoder = Bert(checkpoint, pairs=TYPES in settings.get("model_input_names", [TYPES]))
         self._tokens = Tokens(self._source.tokenizer)
         require_embeddings(self._tokens, self._encoder)
         self._head = read_head(self._encoder)
-        longest = longest_pair(source, self._encoder)
+        longest = longest_pair(settings.get("model_max_length"), self._encoder)
         self.config = CrossConfig(
             kind=CROSS_ENCODER,
             name=name,
@@ -107,7 +108,8 @@ class CrossExport:
         """Compare the written folder with torch; insufficient agreement is an error."""
         pairs = sample_pairs(thin(self._texts.all, TEXTS))
         actual = CrossEncoder(folder).score_pairs(pairs)
-        expected = original_scores(self._source.backbone, PairReading.of(self._tokens, self.config), pairs)
+        reading = PairReading.of(self._tokens, self.config)
+        expected = original_scores(self._source.backbone, reading, pairs, self.config.token_types)
         agreement = agree(actual, expected)
         require_agreement(agreement, self.config)
         return [agreement]
@@ -150,15 +152,13 @@ def read_head(encoder: Bert) -> ScoreWeights:
     return ScoreWeights(dense, names.activation, out)
 
 
-def longest_pair(source: Path, encoder: Bert) -> int:
-    """The longest pair in tokens: as the tokenizer says, at most the positions of the encoder."""
-    file = source / TOKENIZER_CONFIG
-    stated = read_json(file).get("model_max_length") if file.is_file() else None
+def longest_pair(stated: Any, encoder: Bert) -> int:
+    """The longest pair in tokens: as the tokenizer states, at most the positions of the encoder."""
     positions = encoder.longest or LONGEST
     return min(positions, stated) if isinstance(stated, int) and stated > 0 else positions
 
 
-def original_scores(folder: Path, reading: PairReading, pairs: Sequence[Pair]) -> Float32s:
+def original_scores(folder: Path, reading: PairReading, pairs: Sequence[Pair], typed: bool) -> Float32s:
     """The scores of the original in torch, one pair at a time."""
     import torch
     from transformers import AutoModelForSequenceClassification
@@ -169,7 +169,7 @@ def original_scores(folder: Path, reading: PairReading, pairs: Sequence[Pair]) -
     with torch.no_grad():
         for ids, types in zip(inputs.ids, inputs.types, strict=True):
             given = {"input_ids": torch.tensor([ids])}
-            if getattr(model.config, "type_vocab_size", 1) > 1:
+            if typed:
                 given[TYPES] = torch.tensor([types])
             scores.append(float(model(**given).logits[0, 0]))
     return np.array(scores, np.float32)

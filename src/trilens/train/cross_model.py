@@ -7,6 +7,7 @@ import torch
 from sentence_transformers import CrossEncoder
 from torch import Tensor
 
+from trilens.encode.cross_encoder import TYPES
 from trilens.encode.folder import TOKENIZER_FILE
 from trilens.encode.pair_reading import PairInputs, PairReading
 from trilens.encode.tokens import Tokens
@@ -38,7 +39,12 @@ def cross_model(section: ModelSection, cross: CrossSection) -> CrossEncoder:
     freeze_encoder(encoder, section.freeze_embeddings, section.freeze_layers)
     if section.gradient_checkpointing:
         encoder.activation_checkpointing_enable({"use_reentrant": False})
-    model.tokenizer.model_max_length = max_tokens(model, cross)  # saved with the model, and read by `trilens export`
+    # Saved with the model, and read by `trilens export` and sentence-transformers.
+    model.tokenizer.model_max_length = max_tokens(model, cross)
+    if has_types(model):
+        names = ["input_ids", TYPES, "attention_mask"]
+        model.tokenizer.model_input_names = names
+        model.tokenizer.init_kwargs["model_input_names"] = names
     return model
 
 
@@ -46,6 +52,11 @@ def encoder_of(model: CrossEncoder) -> Any:
     """The encoder below the classifier."""
     classifier: Any = model.model
     return classifier.base_model
+
+
+def has_types(model: CrossEncoder) -> bool:
+    """Whether the encoder distinguishes query and passage by token types."""
+    return bool(getattr(encoder_of(model).config, "type_vocab_size", 1) > 1)
 
 
 def max_tokens(model: CrossEncoder, cross: CrossSection) -> int:
@@ -67,7 +78,7 @@ class PairReader:
         tokens = Tokens(Path("the backbone") / TOKENIZER_FILE, processor.backend_tokenizer.to_str())
         longest = max_tokens(model, cross)
         self._reading = PairReading(tokens, longest, cross.max_query_tokens or longest // 2)
-        self._typed = getattr(encoder_of(model).config, "type_vocab_size", 1) > 1
+        self._typed = has_types(model)
 
     def read(self, pairs: list[tuple[str, str]]) -> PairInputs:
         """The token ids and types of pairs."""
@@ -77,5 +88,5 @@ class PairReader:
         """The inputs of the model for a batch."""
         arrays = inputs.padded(batch)
         if not self._typed:
-            del arrays["token_type_ids"]
+            del arrays[TYPES]
         return {name: torch.from_numpy(array) for name, array in arrays.items()}
