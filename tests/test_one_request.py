@@ -257,7 +257,10 @@ def test_the_service_re_ranks_only_with_the_models_that_it_was_started_with(path
     assert ask(served, "multi:depth=1001") == (413, {"error": "rerank.depth is 1001; expected at most 1000"})
     with running(path) as without:
         status, answer = ask(without, "cross")
-        assert (status, answer["error"]) == (403, "rerank is cross; expected none: start the service with --cross-encoder MODEL")
+        assert (status, answer["error"]) == (
+            403,
+            "rerank is cross; expected none: start the service with --cross-encoder MODEL",
+        )
 
 
 def test_a_service_does_not_start_with_a_cross_encoder_that_is_none(path: Path, trilens: Trilens) -> None:

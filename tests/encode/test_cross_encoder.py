@@ -61,7 +61,7 @@ def test_the_passage_is_truncated_and_a_long_query_as_well(tmp_path: Path) -> No
 def test_a_score_does_not_depend_on_the_batch(tmp_path: Path, threads: int) -> None:
     path = counting_cross(tmp_path / "cross", TEXTS, max_tokens=200)
     rng = np.random.default_rng(0)
-    words = "red fox runs home the sees a stone".split()
+    words = ["red", "fox", "runs", "home", "the", "sees", "a", "stone"]
     passages = [" ".join(rng.choice(words, size)) for size in rng.integers(0, 190, 120)]
     encoder = CrossEncoder(path, threads=threads)
     together = encoder.score(["red fox"], [passages])[0]

@@ -42,7 +42,8 @@ def collection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Collection]
 
 
 def cross(model: str, **settings: Any) -> dict[str, Any]:
-    return {"by": "cross", "model": model, **settings}
+    """By the cross-encoder alone, unless the settings say otherwise."""
+    return {"by": "cross", "model": model, "first": 0, **settings}
 
 
 def ids(hits: list[Hit]) -> list[str]:
@@ -90,6 +91,8 @@ def test_the_first_stage_counts_by_its_standard_score(collection: Collection, mo
         assert sum(seen.contribution for seen in hit.by_lens.values()) == pytest.approx(hit.score)
         assert hit.by_lens["fusion"].score == pytest.approx(fused[hit.doc_id], abs=1e-5)
         assert {"bm25", "dense", "fusion", "cross"} >= set(hit.by_lens)
+    one = collection.search([QUERY], 6, rerank=cross(model, first=1))
+    assert collection.search([QUERY], 6, rerank={"by": "cross", "model": model}) == one  # the default
     [alone] = collection.search([QUERY], 6, lenses=["bm25"], rerank=cross(model, first=2.0))
     assert "fusion" not in alone[0].by_lens and alone[0].by_lens["bm25"].contribution
 

@@ -222,7 +222,9 @@ def with_cross_encoder(rerank: str | None, model: str | None) -> Any:
         return rerank
     given = SearchOptions(rerank=rerank).rerank
     if given is None or not given.is_cross or given.model is not None:
-        raise BadInput(f"--cross-encoder is {model!r}, and --rerank {rerank or 'is not given'}; expected --rerank cross with it")
+        raise BadInput(
+            f"--cross-encoder is {model!r}, and --rerank {rerank or 'is not given'}; expected --rerank cross with it"
+        )
     return given.model_dump(exclude_unset=True) | {"model": model}
 
 

@@ -46,7 +46,7 @@ class _Explainer:
     def explain(self) -> Explanation:
         search = self._search
         if rerank := search.options.rerank:
-            return self._blended(rerank) if rerank.first else self._reranked(rerank.by)
+            return self._blended(rerank) if rerank.first_weight else self._reranked(rerank.by)
         children = [self._by_lens(name) for name in search.names]
         return children[0] if len(children) == 1 else self._fused(children)
 
@@ -71,7 +71,7 @@ class _Explainer:
         doc = next((ranked for ranked in search.ranked(candidates) if ranked.key == self._key), None)
         if doc is None:
             return self._lens_explanation(rerank.by, self._first_row(), None)
-        weights = {first: rerank.first, rerank.by: 1.0}
+        weights = {first: rerank.first_weight, rerank.by: 1.0}
         parts = [self._part(doc, name, weight) for name, weight in weights.items()]
         children = [self._by_lens(name) for name in search.names if name != rerank.by]
         children.append(self._lens_explanation(rerank.by, doc.row, doc.by_lens[rerank.by].score))
@@ -110,9 +110,7 @@ class _Explainer:
         [candidates] = search.candidates(also=[self._key])
         doc = next(ranked for ranked in search.ranked(candidates) if ranked.key == self._key)
         weights = {name: search.fusion.weight_for(candidates, name) for name in search.names}
-        parts = [
-            self._part(doc, name, weight, strongest=self._strongest(name, candidates)) for name, weight in weights.items()
-        ]
+        parts = [self._part(doc, name, weight, strongest=self._strongest(name, candidates)) for name, weight in weights.items()]
         # A document that no lens returns has no score in a search; as an additional candidate it would have had this one.
         returned = any(seen.rank is not None for seen in doc.by_lens.values())
         return self._sum(doc, parts, children, approximate=not returned)

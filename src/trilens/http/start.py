@@ -12,6 +12,8 @@ from functools import partial
 from pathlib import Path
 
 from trilens.collection import Collection
+from trilens.encode.cross_folder import CrossFolder
+from trilens.encode.models import resolve_model
 from trilens.errors import BadInput
 from trilens.http.access_log import AccessLog
 from trilens.http.addresses import Proxies

@@ -39,7 +39,9 @@ def _read_rerank(rerank: Any) -> Any:
         by, colon, text = (part.strip() for part in rerank.partition(":"))
         settings = {"by": by or rerank, **(parse_settings(rerank, text, "BY:NAME=VALUE,…") if colon else {})}
     if not isinstance(settings, Mapping) or not settings.get("by"):
-        raise ValueError(f"is {rerank!r}; expected a lens or cross, with settings such as cross:depth=50, or an object with `by`")
+        raise ValueError(
+            f"is {rerank!r}; expected a lens or cross, with settings such as cross:depth=50, or an object with `by`"
+        )
     try:
         return Rerank(**settings)
     except BadInput as error:

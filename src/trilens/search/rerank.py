@@ -9,7 +9,7 @@ from trilens.errors import BadInput
 from trilens.frozen import Frozen
 
 CROSS = "cross"
-CROSS_DEPTH = 20
+CROSS_DEPTH, CROSS_FIRST = 20, 1.0  # benchmarks/LOG.md
 MOST_RERANKED = 10_000
 
 
@@ -20,13 +20,14 @@ class Rerank(Frozen):
     model  of `cross`: the name or the folder of the cross-encoder
     depth  number of documents to re-rank, the best ones of the lenses; at least as many as the search returns are (None: all
            candidates; 20 for `cross`)
-    first  weight of the first stage, relative to 1: standard scores are added up. 0: the re-ranking score alone
+    first  weight of the first stage, relative to 1: standard scores are added up. 0: the re-ranking score alone (None: 0 for a
+           lens, 1 for `cross`)
     """
 
     by: Annotated[str, Field(strict=True, min_length=1)]
     model: Annotated[str, Field(strict=True, min_length=1)] | None = None
     depth: Annotated[int, Field(strict=True, ge=1, le=MOST_RERANKED)] | None = None
-    first: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
+    first: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
 
     @model_validator(mode="after")
     def _only_cross_has_a_model(self) -> "Rerank":
@@ -65,4 +66,9 @@ class Rerank(Frozen):
     @property
     def needs_order(self) -> bool:
         """Whether the order of the first stage matters, and so its fusion."""
-        return self.most is not None or self.first > 0
+        return self.most is not None or self.first_weight > 0
+
+    @property
+    def first_weight(self) -> float:
+        """The weight of the first stage."""
+        return (CROSS_FIRST if self.is_cross else 0.0) if self.first is None else self.first

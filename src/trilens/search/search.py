@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -115,7 +114,7 @@ class Search:
     def ranked(self, candidates: Candidates, most: int | None = None) -> list[RankedDoc]:
         """The candidates of one query in order: by what re-ranks them, the only lens, or the fusion."""
         if rerank := self.options.rerank:
-            return rank_by(rerank.by, candidates, most, self.first_stage, rerank.first)
+            return rank_by(rerank.by, candidates, most, self.first_stage, rerank.first_weight)
         if self._alone:
             return rank_by(self.names[0], candidates, most)
         return fuse(self.fusion, candidates, most)

@@ -72,6 +72,4 @@ class CrossLoss(nn.Module):
         features = dict(sides[0])
         group = int(features.pop("group"))
         scores = self.model(features)["scores"].reshape(-1, group)
-        return {
-            objective.kind: objective.weight * objective.loss(scores, teacher, joined) for objective in self.objectives
-        }
+        return {objective.kind: objective.weight * objective.loss(scores, teacher, joined) for objective in self.objectives}

@@ -117,7 +117,9 @@ def cross_metrics(
     for example, numbers in enumerate(candidates):
         relevant = set(examples.positives(example).tolist())
         # Negatives first: a model that gives all passages the same score finds nothing.
-        order = sorted(((next(scores), number) for number in numbers.tolist()), key=lambda pair: (-pair[0], pair[1] in relevant))
+        order = sorted(
+            ((next(scores), number) for number in numbers.tolist()), key=lambda pair: (-pair[0], pair[1] in relevant)
+        )
         run[str(example)] = {str(number): -float(rank) for rank, (_, number) in enumerate(order)}
         qrels[str(example)] = {str(number): 1 for number in relevant}
     values = ir_measures.calc_aggregate(MEASURES, qrels, run)

@@ -13,7 +13,6 @@ from trilens.train.cross_objectives import AnyCrossObjective
 from trilens.train.data.sources import Source
 from trilens.train.objectives import AnyObjective
 
-
 Rate = Annotated[float, Field(gt=0)]
 
 
@@ -240,7 +239,9 @@ class Recipe(RecipeSection):
         if self.dev.head is not None:
             raise ValueError(f"dev.head is {self.dev.head!r}, but a cross-encoder has no heads; leave it out")
         if isinstance(self.run.head_learning_rate, dict):
-            raise ValueError("run.head_learning_rate is by head, but a cross-encoder has none; expected one rate, of its output")
+            raise ValueError(
+                "run.head_learning_rate is by head, but a cross-encoder has none; expected one rate, of its output"
+            )
 
 
 def read_recipe(file: Path, changes: Sequence[str] = ()) -> Recipe:
