@@ -48,7 +48,7 @@ def test_a_collection_on_disk_and_an_encoder_that_scores(trilens: Trilens, folde
 
 
 def test_a_cross_encoder_of_a_model_folder_scores(trilens: Trilens, folder: Path, tmp_path: Path) -> None:
-    model = counting_cross(tmp_path / "cross", ["delete a directory", *(record["text"] for record in CORPUS)])
+    model = counting_cross(tmp_path / "cross", ["delete a directory", *(str(record["text"]) for record in CORPUS)])
     out = tmp_path / "mined.jsonl"
     done = trilens("mine", folder, "--cross-encoder", model, "--out", out)
     assert done.code == 0, done.err

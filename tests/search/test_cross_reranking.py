@@ -139,6 +139,14 @@ def test_documents_that_no_search_would_re_rank_are_explained(collection: Collec
         assert again.explain(QUERY, "f", rerank=cross(model)).score == 1.0
 
 
+def test_a_first_stage_without_a_score_counts_as_its_lowest(tmp_path: Path, model: str) -> None:
+    with Collection.create(tmp_path / "c", lenses=["multi"]) as made:
+        made.add([Document("a", "cat dog"), Document("b", "cat"), Document("empty", "!!!")])
+        made.commit()
+        found = made.explain(QUERY, "empty", rerank=cross(model, first=1.0))
+        assert np.isfinite(found.score) and sum(part.score for part in found.parts) == pytest.approx(found.score)
+
+
 def test_it_stops_before_the_cross_encoder(collection: Collection, model: str) -> None:
     collection.search([QUERY], rerank=cross(model))
     checks = 0

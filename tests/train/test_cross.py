@@ -54,7 +54,7 @@ def test_the_trained_model_is_exported_and_scores_like_the_original(trained: Pat
     texts = tmp_path / "texts.jsonl"
     texts.write_text("".join(json.dumps({"text": passage}) + "\n" for _, passage in PAIRS * 5))
     done = export(trained / "model", tmp_path / "made", ExportOptions(precision="float32"), texts)
-    assert done.config.max_tokens == 24  # type: ignore[union-attr]
+    assert done.config.max_tokens == 24
     scores = CrossEncoder(tmp_path / "made").score_pairs(PAIRS)
     original = Original(str(trained / "model"), activation_fn=torch.nn.Identity())
     np.testing.assert_allclose(scores, original.predict(PAIRS), atol=1e-4)

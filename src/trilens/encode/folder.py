@@ -32,7 +32,7 @@ SPARSE_FILE = "sparse.onnx"
 STATES = "states"
 QUERY_WEIGHTS = "multi_weights"
 QUERY_FOLDER = "query"
-CROSS_ENCODER = "cross-encoder"
+CROSS_ENCODER: Literal["cross-encoder"] = "cross-encoder"
 
 Head = Literal["dense", "multi", "sparse", "lexical"]
 

@@ -124,7 +124,7 @@ class CrossExport:
 A cross-encoder, exported by `trilens export`. Source: {config.source}. Licence: {config.licence}.
 
 {PRECISIONS[config.precision]}
-A pair of query and passage is truncated to {config.max_tokens} tokens, of which the query has at most {config.max_query_tokens}.
+A pair is truncated to {config.max_tokens} tokens, of which the query has at most {config.max_query_tokens}.
 
 {checked[0].upper()}{checked[1:]}.
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from trilens.encode.cross_folder import CrossConfig
 from trilens.encode.folder import CONFIG_FILE, QUERY_FOLDER, ModelConfig
 from trilens.encode.reading import Side
 from trilens.errors import BadInput, BadModel
@@ -16,7 +15,7 @@ from trilens.export.calibrate import Advance, silent
 from trilens.export.calibration_texts import CalibrationTexts
 from trilens.export.card import write_card
 from trilens.export.check import TEXTS, Agreement, Origin, can_check, compare, require_agreement
-from trilens.export.cross import CrossExport, ScoreAgreement, scores_pairs
+from trilens.export.cross import CrossExport, scores_pairs
 from trilens.export.describe import ExportOptions
 from trilens.export.source import copy_texts, find_sources, read_tokenizer
 from trilens.export.tower import Steps, Tower
@@ -29,12 +28,15 @@ def no_steps(_what: str, _total: int) -> AbstractContextManager[Advance]:
 
 @dataclass(frozen=True)
 class Exported:
-    """The folder written, and the agreement of each head with the original; None if it was not verified."""
+    """The folder written, and the agreement of each head with the original; None if it was not verified.
+
+    `config` is a `ModelConfig` with an `Agreement` per head or, of a cross-encoder, a `CrossConfig` with a `ScoreAgreement`.
+    """
 
     path: Path
-    config: ModelConfig | CrossConfig
+    config: Any
     sizes: dict[str, int]
-    agreements: Sequence[Agreement | ScoreAgreement] | None
+    agreements: Sequence[Any] | None
 
 
 class Export:

@@ -135,7 +135,7 @@ def fused_scores(fusion: Fusion, candidates: Candidates) -> Float64s:
     """The score of each candidate by the fusion or, through a single lens, by the lens."""
     counted = {name: _complete(fusion.missing, candidates, name) for name in candidates.ranks}
     if len(counted) == 1:
-        return np.nan_to_num(next(iter(counted.values())))
+        return np.nan_to_num(next(iter(counted.values())))  # NaN if the lens scores none
     contributions = {name: _contributions(fusion, candidates, name, scores) for name, scores in counted.items()}
     return add_up(contributions, len(candidates.keys))
 
@@ -160,7 +160,8 @@ def rank_by(
     contributions[name] = candidates.scores[name][returned]
     standards: dict[str, Float64s] = {}
     if weight:
-        standards = {part: _zscore(candidates.scores[part][returned]) for part in (name, first)}
+        scores = {part: np.nan_to_num(_complete("exact", candidates, part)) for part in (name, first)}
+        standards = {part: _zscore(values[returned]) for part, values in scores.items()}
         contributions |= {name: standards[name], first: weight * standards[first]}
     total = add_up(contributions, len(returned))
     best = np.lexsort((candidates.ranks[name][returned], -total))[:most]

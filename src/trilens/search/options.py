@@ -223,7 +223,8 @@ class SearchOptions(Frozen):
             raise BadInput(f"params are given for {unused[0]}, but {searched}; leave them out, or search that lens as well")
         if fusion and self.rerank and not self.fuses and fusion != Fusion(depth=fusion.depth):
             raise BadInput(
-                f"fusion is {fusion}, but {self.rerank.by} re-ranks the candidates; expected only a depth, such as rrf:depth=200"
+                f"fusion is {fusion}, but {self.rerank.by} re-ranks the candidates; expected only a depth, such as "
+                "rrf:depth=200"
             )
         if fusion and len(lenses) == 1 and not self.rerank and fusion != Fusion():
             raise BadInput(f"fusion is {fusion}, but {searched}; leave it out, or search more lenses")

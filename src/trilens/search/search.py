@@ -185,9 +185,9 @@ class Search:
         assert self.reranker and self.options.rerank
         require_wanted()
         rows = [single.known_rows() for single in candidates]
-        grid = np.full((len(rows), max((len(single) for single in rows), default=0)), -1, np.int64)
-        for query, single in enumerate(rows):
-            grid[query, : len(single)] = single
+        grid = np.full((len(rows), max((len(some) for some in rows), default=0)), -1, np.int64)
+        for query, some in enumerate(rows):
+            grid[query, : len(some)] = some
         top = rank_rows(self._snapshot, grid, self.reranker.score(grid))
         for query, (single, count) in enumerate(zip(candidates, top.counts().tolist(), strict=True)):
             single.put(self.options.rerank.by, top, query, count)

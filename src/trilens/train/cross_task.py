@@ -21,7 +21,7 @@ from trilens.train.encoder import BATCH_TOKENS, BATCH_TOKENS_ELSEWHERE, at_rest
 from trilens.train.grad_cache import Features
 from trilens.train.negatives.samplers import NegativeSampler, TableSampler
 from trilens.train.recipe import CrossSection, Recipe
-from trilens.train.step_inputs import ContrastiveInputs, Teacher
+from trilens.train.step_inputs import DrawnGroups, Teacher
 from trilens.train.teacher import make_teacher
 from trilens.train.trainer import DevEvaluator, TrainingTask
 
@@ -46,7 +46,7 @@ def cross_task(recipe: Recipe, cross: CrossSection, model: CrossEncoder, data: M
     return TrainingTask(loss, inputs, data.order, lengths, None, [])
 
 
-class CrossInputs(ContrastiveInputs):
+class CrossInputs(DrawnGroups):
     """Each query of a step with its positive and its negatives as pairs, and teacher scores if there are any."""
 
     def __init__(
@@ -58,7 +58,7 @@ class CrossInputs(ContrastiveInputs):
         seed: int,
         teacher: Teacher | None = None,
     ) -> None:
-        super().__init__(examples, _no_texts, negatives, count, seed, teacher)
+        super().__init__(examples, negatives, count, seed, teacher)
         self._reader = reader
 
     def sides(self, keys: Tensor) -> tuple[list[Features], Tensor | None]:
@@ -68,10 +68,6 @@ class CrossInputs(ContrastiveInputs):
         features = self._reader.padded(inputs, np.arange(len(inputs.ids)))
         side: Features = {name: tensor.to(keys.device) for name, tensor in features.items()}
         return [side | {"group": torch.tensor(len(docs[0]))}], scores
-
-
-def _no_texts(_texts: list[str], *, task: str) -> dict[str, Tensor]:
-    raise NotImplementedError(f"pairs are read as one text, not as a {task}")
 
 
 def pair_lengths(examples: Examples, longest: int) -> Int64s:
@@ -132,7 +128,7 @@ def score_pairs(model: CrossEncoder, reader: PairReader, pairs: list[tuple[str, 
     device = next(model.parameters()).device
     size = BATCH_TOKENS.get(device.type, BATCH_TOKENS_ELSEWHERE)
     forward: Callable[[Features], Features] = model
-    with at_rest(model):  # type: ignore[arg-type]
+    with at_rest(model):
         for batch in batches_by_length([len(row) for row in inputs.ids], size, len(pairs)):
             features = {name: tensor.to(device) for name, tensor in reader.padded(inputs, batch).items()}
             scores[batch] = forward(features)["scores"].reshape(-1).float().cpu().numpy()
