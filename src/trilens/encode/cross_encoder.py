@@ -45,7 +45,8 @@ class CrossEncoder:
     def score(self, queries: Sequence[str], passages: Sequence[Sequence[str]]) -> list[Float32s]:
         """The scores of each query's own passages, in order. They are logits, and do not depend on the other pairs."""
         pairs = [(query, text) for query, texts in zip(queries, passages, strict=True) for text in texts]
-        return np.split(self.score_pairs(pairs), np.cumsum([len(texts) for texts in passages])[:-1])
+        scores, ends = self.score_pairs(pairs), np.cumsum([len(texts) for texts in passages]).tolist()
+        return [scores[end - len(texts) : end] for texts, end in zip(passages, ends, strict=True)]
 
     def score_pairs(self, pairs: Sequence[Pair]) -> Float32s:
         """The scores of pairs of query and passage."""
