@@ -19,7 +19,8 @@ from trilens.evaluate.variants import parse_variant
 
 from .cli.conftest import Trilens
 from .cli.conftest import trilens as trilens
-from .http.running import Running, make_collection, running
+from .encode.counting_cross import counting_cross
+from .http.running import TEXTS, Running, make_collection, running
 from .search.test_hyde import Service
 from .search.test_hyde import service as service
 
@@ -33,7 +34,7 @@ class Case(NamedTuple):
     arguments: list[str]
 
 
-# One or more of each option; HYDE stands for the address of a running service.
+# One or more of each option; HYDE stands for the address of a running service, CROSS for the folder of a cross-encoder.
 CASES = {
     "k": [Case({"k": 3}, ["-k", "3"])],
     "offset": [
@@ -43,7 +44,13 @@ CASES = {
     "lenses": [Case({"lenses": ["bm25", "multi"]}, ["--lens", "bm25,multi"])],
     "filter": [Case({"filter": {"year": {"$lte": 2020}}}, ["--filter", '{"year": {"$lte": 2020}}'])],
     "exact": [Case({"exact": True}, ["--exact"])],
-    "rerank": [Case({"lenses": ["bm25"], "rerank": "multi"}, ["--lens", "bm25", "--rerank", "multi"])],
+    "rerank": [
+        Case({"lenses": ["bm25"], "rerank": "multi"}, ["--lens", "bm25", "--rerank", "multi"]),
+        Case(
+            {"rerank": {"by": "cross", "model": "CROSS", "depth": 5, "first": 0.5}},
+            ["--rerank", "cross:depth=5,first=0.5", "--cross-encoder", "CROSS"],
+        ),
+    ],
     "params": [
         Case(
             {"lenses": ["multi"], "params": {"multi": {"method": "xtr", "probes": 2}}},
@@ -95,6 +102,7 @@ MISTAKES = [
         Case({"rerank": "multi", "fusion": "zscore"}, ["--rerank", "multi", "--fusion", "zscore"]),
         "fusion is zscore, but multi re-ranks the candidates",
     ),
+    (Case({"rerank": "multi:depth=0"}, ["--rerank", "multi:depth=0"]), "rerank.depth is 0; expected a value greater"),
     (Case({"expand": "docs=0"}, ["--expand", "docs=0"]), "docs is 0; expected a value greater than or equal to 1"),
     (Case({"lenses": ["dense"], "expand": "on"}, ["--lens", "dense", "--expand", "on"]), "expand is given, but the lenses"),
     (Case({"hyde": "nowhere"}, ["--hyde", "nowhere"]), "hyde.url is 'nowhere'; expected an address"),
@@ -113,17 +121,21 @@ def collection(path: Path) -> Iterator[Collection]:
 
 
 @pytest.fixture(scope="module")
-def served(path: Path) -> Iterator[Running]:
-    with running(path) as started:
+def cross(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    words = [QUERY, *(text for _, text, _, _ in TEXTS.values())]
+    return counting_cross(tmp_path_factory.mktemp("models") / "counting", words, max_tokens=200)
+
+
+@pytest.fixture(scope="module")
+def served(path: Path, cross: Path) -> Iterator[Running]:
+    with running(path, "--cross-encoder", cross) as started:
         yield started
 
 
-def with_address(case: Case, url: str) -> Case:
-    options, arguments = (
-        json.dumps(case.options).replace("HYDE", url),
-        [url if one == "HYDE" else one for one in case.arguments],
-    )
-    return Case(json.loads(options), arguments)
+def with_addresses(case: Case, url: str, cross: Path) -> Case:
+    named = {"HYDE": url, "CROSS": str(cross)}
+    options = json.dumps(case.options).replace("HYDE", url).replace("CROSS", str(cross))
+    return Case(json.loads(options), [named.get(one, one) for one in case.arguments])
 
 
 def scores(hits: Any) -> list[tuple[str, Any]]:
@@ -136,9 +148,16 @@ def test_every_option_has_a_case() -> None:
 
 @pytest.mark.parametrize(("option", "number"), [(option, i) for option, cases in CASES.items() for i in range(len(cases))])
 def test_every_option_is_accepted_everywhere_with_the_same_meaning(
-    option: str, number: int, path: Path, collection: Collection, served: Running, service: Service, trilens: Trilens
+    option: str,
+    number: int,
+    path: Path,
+    collection: Collection,
+    served: Running,
+    service: Service,
+    trilens: Trilens,
+    cross: Path,
 ) -> None:
-    case = with_address(CASES[option][number], service.url)
+    case = with_addresses(CASES[option][number], service.url, cross)
     (hits,) = collection.search([QUERY], **case.options)
     expected = [(hit.doc_id, hit.score) for hit in hits]
     assert expected
@@ -220,3 +239,36 @@ def test_the_service_calls_only_the_language_models_that_it_was_started_with(pat
         assert (answer.status_code, "cannot be reached" in answer.json()["error"]) == (502, True)
         answer = started.call("POST", "/collections/small/search", json=longer)
         assert (answer.status_code, answer.json()["error"].startswith("hyde has 'prompt'")) == (403, True)
+
+
+def test_the_service_re_ranks_only_with_the_models_that_it_was_started_with(path: Path, served: Running, cross: Path) -> None:
+    def ask(service: Running, rerank: object) -> tuple[int, Any]:
+        answer = service.call("POST", "/collections/small/search", json={"queries": [QUERY], "k": 3, "rerank": rerank})
+        return answer.status_code, answer.json()
+
+    by_default, named = ask(served, "cross"), ask(served, {"by": "cross", "model": str(cross)})
+    assert by_default[0] == 200 and by_default[1]["answers"] == named[1]["answers"]
+    assert by_default[1]["answers"][0]["hits"][0]["by_lens"]["cross"]["rank"] == 1
+    status, answer = ask(served, {"by": "cross", "model": "/etc"})
+    assert (status, answer["error"]) == (
+        403,
+        f"rerank.model is '/etc'; expected one of {cross}: start the service with --cross-encoder MODEL",
+    )
+    assert ask(served, "multi:depth=1001") == (413, {"error": "rerank.depth is 1001; expected at most 1000"})
+    with running(path) as without:
+        status, answer = ask(without, "cross")
+        assert (status, answer["error"]) == (
+            403,
+            "rerank is cross; expected none: start the service with --cross-encoder MODEL",
+        )
+
+
+def test_a_service_does_not_start_with_a_cross_encoder_that_is_none(path: Path, trilens: Trilens) -> None:
+    said = trilens("serve", path, "--port", 0, "--cross-encoder", "trilens-mini")
+    assert said.code == 1 and "is no cross-encoder" in said.err
+
+
+def test_a_cross_encoder_belongs_to_re_ranking_by_it(path: Path, trilens: Trilens) -> None:
+    for arguments in ([], ["--rerank", "multi"], ["--rerank", "cross:model=x"]):
+        said = trilens("search", path, QUERY, *arguments, "--cross-encoder", "y")
+        assert said.code == 1 and "expected --rerank cross with it" in said.err

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from trilens.search.fusion import Fusion
     from trilens.search.hyde import Hyde
     from trilens.search.options import SearchOptions
+    from trilens.search.rerank import Rerank
     from trilens.text.document import Document
 
 __version__ = "0.1.0"
@@ -23,6 +24,7 @@ __all__ = [
     "Fusion",
     "Hyde",
     "MultiParams",
+    "Rerank",
     "SearchOptions",
     "SparseParams",
     "TrilensError",
@@ -37,6 +39,7 @@ _HOMES = {
     "Fusion": "trilens.search.fusion",
     "Hyde": "trilens.search.hyde",
     "MultiParams": "trilens.index.multi_params",
+    "Rerank": "trilens.search.rerank",
     "SearchOptions": "trilens.search.options",
     "SparseParams": "trilens.lenses.sparse",
     "TrilensError": "trilens.errors",

@@ -5,6 +5,7 @@ import pytest
 
 from trilens.store.config import DEFAULT_MODEL
 
+from ..encode.counting_cross import counting_cross
 from .conftest import CORPUS, Trilens
 
 
@@ -44,6 +45,17 @@ def test_a_collection_on_disk_and_an_encoder_that_scores(trilens: Trilens, folde
     assert first["hard_negative_ctxs"][0]["text"] == "Create a directory."
     positive, negative = first["teacher_scores"]
     assert negative < 0.95 * positive
+
+
+def test_a_cross_encoder_of_a_model_folder_scores(trilens: Trilens, folder: Path, tmp_path: Path) -> None:
+    model = counting_cross(tmp_path / "cross", ["delete a directory", *(str(record["text"]) for record in CORPUS)])
+    out = tmp_path / "mined.jsonl"
+    done = trilens("mine", folder, "--cross-encoder", model, "--out", out)
+    assert done.code == 0, done.err
+    scored = [json.loads(line) for line in out.read_text().splitlines()]
+    assert all(0.5 < score < 1 for line in scored for score in line["teacher_scores"])
+    wrong = trilens("mine", folder, "--cross-encoder", folder, "--out", tmp_path / "other.jsonl")
+    assert wrong.code == 1 and wrong.err.count("\n") == 1
 
 
 def test_bad_examples_are_reported(trilens: Trilens, tmp_path: Path) -> None:

@@ -14,6 +14,8 @@ from trilens.encode.models import bundled_models, cached_models, model_cache, re
 from trilens.errors import BadModel
 from trilens.store.config import DEFAULT_MODEL
 
+from ..encode.counting_cross import counting_cross
+
 BUNDLED = bundled_models()[DEFAULT_MODEL]
 
 
@@ -48,6 +50,13 @@ def test_a_table_for_people_and_the_folder_for_scripts(cache: Path) -> None:
     output, _ = models()
     assert "bundled, default" in output and "lexical" in output
     assert models("--path") == (f"{cache}\n", "")
+
+
+def test_cross_encoders_are_listed_as_such(cache: Path) -> None:
+    counting_cross(cache / "judge", ["red fox"])
+    told = next(model for model in json.loads(models("--json")[0])["models"] if model["name"] == "judge")
+    assert (told["kind"], told["heads"], told["longest_text"]) == ("cross-encoder", {}, 64)
+    assert "cross-encoder" in models()[0]
 
 
 def test_a_damaged_model_is_told_and_the_others_are_listed(cache: Path) -> None:

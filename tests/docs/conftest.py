@@ -12,6 +12,8 @@ from trilens.encode.models import bundled_models
 from trilens.read.readers import read
 from trilens.store.config import DEFAULT_MODEL
 
+from ..encode.counting_cross import counting_cross
+
 TOPICS = {
     "pumps": "Centrifugal pumps move water. Heat transfer in the casing limits their speed.",
     "fins": "Fins increase the surface of a radiator and with it the heat transfer to air.",
@@ -67,6 +69,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     _lines(root / "train.dpr.jsonl", map(_example, TOPICS))
     (root / "models").mkdir()
     (root / "models" / "mine").symlink_to(bundled_models()[DEFAULT_MODEL])
+    counting_cross(root / "models" / "cross", [*TOPICS.values(), *QUESTIONS.values()], max_tokens=200)
     with Collection.create(root / "my.trilens") as collection:
         collection.ingest(read([root / "docs"]))
     with Collection.create(root / "all.trilens", lenses=ALL_LENSES) as collection:

@@ -115,6 +115,7 @@ async def make_mistakes(client: Client) -> None:
             "option 'where' is not known; expected one of k, offset, lenses",
         ),
         ("search", {"query": QUERY, "collection": "many", "hyde": "http://127.0.0.1:1/v1"}, "hyde is given"),
+        ("search", {"query": QUERY, "collection": "many", "rerank": "cross:model=x"}, "rerank is cross; it is not available"),
         ("explain", {"query": QUERY, "doc_id": "none", "collection": "many"}, "there is no document 'none'"),
         ("get_document", {"doc_id": "none", "collection": "many"}, "there is no document 'none'"),
         ("delete", {}, "there is no tool 'delete'; expected one of search"),

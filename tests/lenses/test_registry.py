@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from trilens.errors import BadInput
-from trilens.explain.explain import FUSION
 from trilens.lenses.bm25 import BM25
 from trilens.lenses.registry import (
     BUILT_IN,
@@ -23,8 +22,9 @@ from trilens.lenses.registry import (
     needed_heads,
     stored_names,
 )
-from trilens.search.fusion import POLICIES, Fusion
+from trilens.search.fusion import FUSION, POLICIES, Fusion
 from trilens.search.fusion_presets import PLAIN, PRESETS
+from trilens.search.rerank import CROSS
 from trilens.store.config import CollectionConfig
 
 PLUG_IN = """
@@ -177,7 +177,7 @@ def test_a_plug_in_that_cannot_be_used_is_named_in_one_line(tmp_path: Path, valu
 def test_reserved_words_cover_every_option_that_lens_names_meet() -> None:
     fusion_fields = {field.name for field in fields(Fusion)}
     assert fusion_fields | set(POLICIES) | set(PRESETS) | {PLAIN} | set(CollectionConfig.model_fields) <= RESERVED
-    assert {"weighing", "rows", FUSION} <= RESERVED
+    assert {"weighing", "rows", FUSION, CROSS} <= RESERVED
     assert not RESERVED & {name for known in BUILT_IN for name in (known.name, known.stored_as, known.config_key)}
 
 

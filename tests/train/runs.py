@@ -70,6 +70,12 @@ KINDS: dict[str, dict[str, Any]] = {
     },
     "separate": {"heads": ["dense"], "towers": "separate", "objectives": [{"kind": "info_nce"}]},
     "retromae": {"heads": ["dense"], "objectives": [], "retromae": {}},
+    "cross": {
+        "heads": [],
+        "cross": {"max_tokens": 24, "objectives": [{"kind": "group"}, {"kind": "binary", "weight": 0.5}]},
+        "negatives": {"count": 2},
+        "model": {"freeze_embeddings": True, "gradient_checkpointing": True},
+    },
 }
 
 
@@ -77,7 +83,7 @@ def recipe_file(folder: Path, backbone: Path, data: Path, kind: str = "dense", *
     settings = dict(KINDS[kind])
     heads, towers = settings.pop("heads"), settings.pop("towers", "shared")
     multi, sparse, model = (settings.pop(name, {}) for name in ("multi", "sparse", "model"))
-    lengths = {"max_doc_tokens": 16, "max_query_tokens": 8}
+    lengths = {} if "cross" in settings else {"max_doc_tokens": 16, "max_query_tokens": 8}
     content = {
         "name": "tiny",
         "model": {"backbone": str(backbone), "heads": heads, "towers": towers, **lengths, **model},

@@ -35,7 +35,7 @@ def test_every_kind_of_run(kind: str, tmp_path: Path, backbone: Path, data: Path
         assert layers == (recipe.model.layers or tiny.LAYERS)
 
 
-@pytest.mark.parametrize("kind", ["m3", "refresh", "bag"])
+@pytest.mark.parametrize("kind", ["m3", "refresh", "bag", "cross"])
 def test_resumed_run_equals_an_uninterrupted_one(kind: str, tmp_path: Path, backbone: Path, data: Path) -> None:
     file = recipe_file(tmp_path, backbone, data, kind, log_every=3)
     calm, killed = tmp_path / "calm", tmp_path / "killed"
@@ -58,7 +58,9 @@ def test_resumed_run_equals_an_uninterrupted_one(kind: str, tmp_path: Path, back
     assert result.seconds > before > 0
 
 
-@pytest.mark.parametrize(("kind", "changes"), [("m3", []), ("ensemble", []), ("weighted", ["--set", "batch.sub_batch=2"])])
+@pytest.mark.parametrize(
+    ("kind", "changes"), [("m3", []), ("ensemble", []), ("cross", []), ("weighted", ["--set", "batch.sub_batch=2"])]
+)
 def test_two_processes_equal_one(tmp_path: Path, no_dropout: Path, data: Path, kind: str, changes: list[str]) -> None:
     file = recipe_file(tmp_path, no_dropout, data, kind)
     train(read_recipe(file), tmp_path / "one")

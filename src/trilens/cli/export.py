@@ -97,10 +97,11 @@ def export(
     check: Annotated[bool, typer.Option("--check/--no-check", help="Compare the outputs with the original in torch.")] = True,
     json: Json = False,
 ) -> None:
-    """Export a trained or published encoder to a model folder that runs without torch.
+    """Export a trained or published encoder or cross-encoder to a model folder that runs without torch.
 
     Supports BERT, RoBERTa, XLM-R, CamemBERT, DistilBERT, MPNet, T5 and mT5. A folder of `trilens train` contains its heads and
-    its input configuration; for plain encoders, prefixes, lengths and pooling default to those of the model family.
+    its input configuration; for plain encoders, prefixes, lengths and pooling default to those of the model family. A folder
+    of a sequence classifier with one output becomes a cross-encoder, for --rerank cross; T5 is none.
 
     Examples:
 
@@ -153,14 +154,10 @@ def _as_json(exported: "Exported") -> dict[str, Any]:
 def _print(exported: "Exported", check: bool) -> None:
     console = out()
     megabytes = sum(exported.sizes.values()) / 1e6
-    summary = f"{exported.path}: {', '.join(exported.config.heads)}; {exported.config.precision}; {megabytes:,.1f} MB"
+    heads = ", ".join(getattr(exported.config, "heads", ["cross-encoder"]))
+    summary = f"{exported.path}: {heads}; {exported.config.precision}; {megabytes:,.1f} MB"
     console.print(summary, markup=False, soft_wrap=True)
     for agreement in exported.agreements or []:
-        console.print(
-            f"  {agreement.head:<8} cosine with the original {agreement.mean:.5f} (mean), {agreement.worst:.5f} (worst); "
-            f"largest difference {agreement.difference:.1e}",
-            markup=False,
-            soft_wrap=True,
-        )
+        console.print(f"  {agreement}", markup=False, soft_wrap=True)
     if exported.agreements is None and check:
         sys.stderr.write("not checked against the original: that needs torch; run `pip install 'trilens[train]'`\n")

@@ -65,7 +65,10 @@ def mine(
     cross_encoder: Annotated[
         str | None,
         typer.Option(
-            metavar="MODEL", help="Score candidates with a cross-encoder; the scores are written to FILE.", show_default=False
+            metavar="MODEL",
+            help="Score candidates with a cross-encoder, a model folder or one of sentence-transformers; the scores are "
+            "written to FILE.",
+            show_default=False,
         ),
     ] = None,
     encoder: Annotated[
@@ -159,9 +162,9 @@ def _scorer(cross_encoder: str | None, encoder: str | None, threads: int | None,
     if cross_encoder and encoder:
         raise BadInput("--cross-encoder and --encoder are both given; expected one of them")
     if cross_encoder:
-        from trilens.train.negatives.cross_encoder import CrossEncoderScorer
+        from trilens.train.negatives.cross_encoder import open_cross_encoder
 
-        return CrossEncoderScorer(cross_encoder)
+        return open_cross_encoder(cross_encoder, threads)
     if encoder:
         from trilens.encode.models import resolve_model
         from trilens.encode.onnx import OnnxEncoder

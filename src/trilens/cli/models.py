@@ -10,7 +10,8 @@ from rich.text import Text
 
 from trilens.cli.options import Json
 from trilens.cli.render import out, print_json, printable
-from trilens.encode.folder import ModelFolder
+from trilens.encode.cross_folder import CrossFolder
+from trilens.encode.folder import CONFIG_FILE, CROSS_ENCODER, ModelConfig, ModelFolder, is_cross_encoder
 from trilens.encode.models import bundled_models, cached_models, model_cache
 from trilens.errors import BadModel
 from trilens.store.config import DEFAULT_MODEL
@@ -22,7 +23,7 @@ def models(
 ) -> None:
     """List the bundled models and the model folders in the user's cache.
 
-    `--model` accepts one of these names, or the path of a model folder.
+    `--model` accepts the name of an encoder, or the path of a model folder; `--cross-encoder` that of a cross-encoder.
 
     Examples:
 
@@ -49,15 +50,17 @@ def models(
 
 
 def _facts(name: str, folder: Path, where: str) -> dict[str, Any]:
-    model = ModelFolder.open(folder)
+    crosses = is_cross_encoder((folder / CONFIG_FILE).read_bytes())
+    model = CrossFolder.open(folder) if crosses else ModelFolder.open(folder)
     config = model.config
     return {
         "name": name,
         "where": where,
         "default": name == DEFAULT_MODEL and where == "bundled",
-        "heads": {head: config.dims[head] for head in config.heads},
+        "kind": CROSS_ENCODER if crosses else "encoder",
+        "heads": config.dims if isinstance(config, ModelConfig) else {},
         "precision": config.precision,
-        "longest_text": config.max_doc_tokens,
+        "longest_text": config.max_doc_tokens if isinstance(config, ModelConfig) else config.max_tokens,
         "bytes": sum(file.stat().st_size for file in folder.rglob("*") if file.is_file()),
         "licence": config.licence,
         "source": config.source,
@@ -70,7 +73,7 @@ def _print_models(models: list[dict[str, Any]]) -> None:
     table = Table("model", "heads and their dimensions", "size", "licence")
     for model in models:
         where = f"{model['where']}, default" if model["default"] else model["where"]
-        heads = ", ".join(f"{head} {dim:,}" for head, dim in model["heads"].items())
+        heads = ", ".join(f"{head} {dim:,}" for head, dim in model["heads"].items()) or model["kind"]
         size = f"{model['bytes'] / 1e6:.1f} MB, {model['precision']}"
         name = Text.assemble(printable(model["name"]), "\n", (where, "dim"), overflow="fold")
         table.add_row(name, heads, size, Text(printable(model["licence"])))

@@ -83,7 +83,25 @@ _SEARCH_OPTIONS: dict[str, tuple[Any, Any]] = {
     "rerank": (
         Annotated[
             str | None,
-            typer.Option("--rerank", metavar="LENS", help="Re-rank the candidates by this lens.", show_default=False),
+            typer.Option(
+                "--rerank",
+                metavar="TEXT",
+                help="Re-rank the candidates: a lens, or cross for a cross-encoder; with settings such as "
+                "cross:depth=50,first=0.5 (number of documents, weight of the first stage).",
+                show_default=False,
+            ),
+        ],
+        None,
+    ),
+    "cross_encoder": (
+        Annotated[
+            str | None,
+            typer.Option(
+                "--cross-encoder",
+                metavar="MODEL",
+                help="Cross-encoder of --rerank cross: a model folder or the name of a cached one.",
+                show_default=False,
+            ),
         ],
         None,
     ),
@@ -181,18 +199,33 @@ def _search_options(
     params: list[str] | None,
     hyde: str | None,
     hyde_model: str | None,
+    rerank: str | None,
+    cross_encoder: str | None,
     **others: Any,
 ) -> SearchOptions:
     """The search options from command line values."""
     if hyde_model is not None and hyde is None:
         raise BadInput("--hyde-model requires --hyde")
     return SearchOptions(
+        rerank=with_cross_encoder(rerank, cross_encoder),
         lenses=lens_names(lens),
         filter=parse_filter(filter) if filter is not None else None,
         params=settings_by_lens(params),
         hyde=None if hyde is None else {"url": hyde} | ({"model": hyde_model} if hyde_model else {}),
         **others,
     )
+
+
+def with_cross_encoder(rerank: str | None, model: str | None) -> Any:
+    """--rerank with the model of --cross-encoder."""
+    if model is None:
+        return rerank
+    given = SearchOptions(rerank=rerank).rerank
+    if given is None or not given.is_cross or given.model is not None:
+        raise BadInput(
+            f"--cross-encoder is {model!r}, and --rerank {rerank or 'is not given'}; expected --rerank cross with it"
+        )
+    return given.model_dump(exclude_unset=True) | {"model": model}
 
 
 def settings_by_lens(texts: list[str] | None) -> dict[str, Any]:

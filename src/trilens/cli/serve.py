@@ -28,6 +28,14 @@ def serve(
         list[str] | None,
         typer.Option(metavar="URL", help="HyDE endpoint that searches may use. Can be repeated.", show_default=False),
     ] = None,
+    cross_encoder: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="MODEL",
+            help="Cross-encoder that searches may re-rank with; the first is the default. Can be repeated.",
+            show_default=False,
+        ),
+    ] = None,
     write: Annotated[
         bool, typer.Option("--write", help="Let requests with a write key change documents.", rich_help_panel=ACCESS)
     ] = False,
@@ -151,6 +159,7 @@ def serve(
         rate=rate,
         burst=burst,
         hyde_urls=tuple(hyde or ()),
+        cross_encoders=tuple(cross_encoder or ()),
     )
     options = ServeOptions(
         host=host,

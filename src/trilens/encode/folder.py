@@ -14,6 +14,7 @@ A model with a separate query tower keeps the graphs of that tower in the subfol
 
 import hashlib
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -31,6 +32,7 @@ SPARSE_FILE = "sparse.onnx"
 STATES = "states"
 QUERY_WEIGHTS = "multi_weights"
 QUERY_FOLDER = "query"
+CROSS_ENCODER: Literal["cross-encoder"] = "cross-encoder"
 
 Head = Literal["dense", "multi", "sparse", "lexical"]
 
@@ -224,8 +226,7 @@ class ModelFolder:
     @property
     def weights(self) -> Path:
         """The main ONNX graph with its weights; the 8-bit one if the folder has both."""
-        candidates = (self.path / name for name in WEIGHT_FILES if (self.path / name).is_file())
-        return next(candidates, self.path / WEIGHT_FILES[-1])
+        return weights_in(self.path)
 
     @property
     def sparse(self) -> Path:
@@ -251,12 +252,23 @@ class ModelFolder:
     @cached_property
     def fingerprint(self) -> str:
         """Name and digest of everything that determines the representations."""
-        digest = hashlib.blake2b(digest_size=8)
         contents = (file.read_bytes() for file in self.files)
-        for content in (_without_fusion((self.path / CONFIG_FILE).read_bytes()), *contents):
-            digest.update(len(content).to_bytes(8, "little"))
-            digest.update(content)
-        return f"{self.config.name}-{digest.hexdigest()}"
+        return name_with_digest(self.config.name, (_without_fusion((self.path / CONFIG_FILE).read_bytes()), *contents))
+
+
+def weights_in(path: Path) -> Path:
+    """The main ONNX graph of a folder, whether it exists or not; the 8-bit one if there are both."""
+    candidates = (path / name for name in WEIGHT_FILES if (path / name).is_file())
+    return next(candidates, path / WEIGHT_FILES[-1])
+
+
+def name_with_digest(name: str, contents: Iterable[bytes]) -> str:
+    """The fingerprint of a model with this name and these file contents."""
+    digest = hashlib.blake2b(digest_size=8)
+    for content in contents:
+        digest.update(len(content).to_bytes(8, "little"))
+        digest.update(content)
+    return f"{name}-{digest.hexdigest()}"
 
 
 def _without_fusion(description: bytes) -> bytes:
@@ -269,9 +281,15 @@ def _without_fusion(description: bytes) -> bytes:
 
 
 def read_config(file: Path) -> ModelConfig:
-    """Read and validate a `trilens.json`."""
+    """Read and validate a `trilens.json` of an encoder."""
     try:
-        return ModelConfig.model_validate_json(file.read_bytes())
+        content = file.read_bytes()
+        if is_cross_encoder(content):
+            raise BadModel(
+                f"{file.parent} is a cross-encoder, which scores pairs of texts; expected an encoder: a cross-encoder re-ranks "
+                "(--rerank cross --cross-encoder FOLDER)"
+            )
+        return ModelConfig.model_validate_json(content)
     except (FileNotFoundError, NotADirectoryError) as error:
         raise BadModel(
             f"{file} is missing, so {file.parent} is not a model folder; expected {CONFIG_FILE}, {TOKENIZER_FILE} "
@@ -279,6 +297,15 @@ def read_config(file: Path) -> ModelConfig:
         ) from error
     except ValidationError as error:
         raise BadModel(f"{file}: {first_error(error)}; correct the file or export the model again") from error
+
+
+def is_cross_encoder(description: bytes) -> bool:
+    """Whether the content of a `trilens.json` describes a cross-encoder (`CrossConfig`)."""
+    try:
+        fields = json.loads(description)
+    except ValueError:
+        return False
+    return isinstance(fields, dict) and fields.get("kind") == CROSS_ENCODER
 
 
 def fingerprint_model(path: Path) -> str:

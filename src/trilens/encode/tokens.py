@@ -5,6 +5,7 @@ import string
 import unicodedata
 from collections.abc import Sequence
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -29,6 +30,15 @@ class TokenPlace(NamedTuple):
     start: int
     end: int
     word: int
+
+
+class PairForm(NamedTuple):
+    """How a tokenizer joins two texts: the special tokens before, between and after them, and the types of all five parts."""
+
+    opening: list[int]
+    middle: list[int]
+    closing: list[int]
+    types: list[int]
 
 
 class Tokens:
@@ -76,6 +86,19 @@ class Tokens:
         if len(places) > max_tokens:
             places = places[: max_tokens - len(self.closing)] + [None] * len(self.closing)
         return places
+
+    @cached_property
+    def pair(self) -> PairForm:
+        """The form of a pair of texts."""
+        sample = self._tokenizer.encode("a", "a")
+        of = sample.sequence_ids
+        if 0 not in of or 1 not in of or of.index(1) == len(of) - of[::-1].index(0):
+            raise BadModel(f"{self.file} does not join two texts; expected the tokenizer of a model that reads pairs")
+        # The borders of the five parts; each part has tokens of one type.
+        borders = [0, of.index(0), len(of) - of[::-1].index(0), of.index(1), len(of) - of[::-1].index(1), len(of)]
+        parts = [sample.ids[start:end] for start, end in pairwise(borders)]
+        types = [sample.type_ids[min(start, len(of) - 1)] for start in borders[:-1]]
+        return PairForm(parts[0], parts[2], parts[4], types)
 
     def count(self, text: str) -> int:
         """Number of tokens of a text, without special tokens."""

@@ -15,6 +15,8 @@ from types import MappingProxyType
 from typing import Any
 
 from trilens.collection import Collection
+from trilens.encode.cross_folder import CrossFolder
+from trilens.encode.models import resolve_model
 from trilens.errors import BadInput
 from trilens.explain.explanation import Explanation
 from trilens.search.hits import Hit
@@ -84,6 +86,9 @@ def _resolved(text: str, options: dict[str, Any], present: Sequence[str], fusion
     Tuned fusions do not count here, so that a variant means the same in every collection of a model.
     """
     try:
-        return SearchOptions(**options).resolve(present, {}, lambda: fusions)
+        resolved = SearchOptions(**options).resolve(present, {}, lambda: fusions)
+        if resolved.rerank and resolved.rerank.is_cross:
+            CrossFolder.open(resolve_model(resolved.rerank.require_model()))
+        return resolved
     except BadInput as error:
         raise BadInput(f"variant {text!r}: {error}") from error

@@ -1,4 +1,4 @@
-"""Explain the score of one document for one query: by one lens, by a re-ranking lens or by a fusion."""
+"""Explain the score of one document for one query: by one lens, by what re-ranks the candidates, or by a fusion."""
 
 from dataclasses import replace
 
@@ -11,20 +11,21 @@ from trilens.explain.explanation import ExplainedPassage, Explanation
 from trilens.lenses.lens import ExplainTarget
 from trilens.lenses.parts import Part, ScoreParts
 from trilens.search.candidates import Candidates
+from trilens.search.fusion import FUSION, RankedDoc
 from trilens.search.options import SearchOptions
+from trilens.search.rerank import Rerank
+from trilens.search.rerankers import IndexedReranker
 from trilens.search.search import Search, require_query
 from trilens.store.lens_set import LensSet
 from trilens.store.snapshot import Snapshot
 from trilens.text.passages import passage_text
 
-FUSION = "fusion"
-
 
 def explain(snapshot: Snapshot, lenses: LensSet, query: str, doc_id: str, options: SearchOptions) -> Explanation:
     """Why a search with these options gives a document its score.
 
-    The parts of a fusion are the contributions of its lenses, and its children the explanations of the lenses' scores. If a
-    lens re-ranks, its score is explained.
+    The parts of a fusion are the contributions of its lenses, and its children the explanations of the lenses' scores. If the
+    candidates are re-ranked, the new score is explained; if the first stage counts as well, the contributions of both.
     """
     require_query("the query", query)
     return _Explainer(snapshot, Search(snapshot, lenses, [query], options), doc_id).explain()
@@ -44,8 +45,8 @@ class _Explainer:
 
     def explain(self) -> Explanation:
         search = self._search
-        if search.options.rerank:
-            return self._reranked(search.options.rerank)
+        if rerank := search.options.rerank:
+            return self._blended(rerank) if rerank.first_weight else self._reranked(rerank.by)
         children = [self._by_lens(name) for name in search.names]
         return children[0] if len(children) == 1 else self._fused(children)
 
@@ -56,26 +57,40 @@ class _Explainer:
         return self._lens_explanation(name, int(row) if known else self._first_row(), float(score) if known else None)
 
     def _reranked(self, name: str) -> Explanation:
-        """Only passages that the other lenses return are re-ranked; they need not be the best ones by this lens."""
-        rows = [
-            self._search.best_passages(lens, np.array([self._key]), np.zeros(1, np.int64))[0] for lens in self._search.names
-        ]
-        candidates = np.unique(np.concatenate(rows))
-        top = self._search.rerank([candidates[candidates >= 0]])
-        known = top.counts()[0] > 0
-        row, score = (int(top.rows[0, 0]), float(top.scores[0, 0])) if known else (self._first_row(), None)
+        """Only passages that the other lenses return are re-ranked; they need not be the best ones by the new score."""
+        [found] = self._search.found(also=[self._key])
+        [single] = self._search.reranked([found.take(np.flatnonzero(found.keys == self._key))])
+        known = single.ranks[name][0] > 0
+        row, score = (int(single.rows[name][0]), float(single.scores[name][0])) if known else (self._first_row(), None)
         return self._lens_explanation(name, row, score)
+
+    def _blended(self, rerank: Rerank) -> Explanation:
+        """The standard scores of the first stage and of the reranker; the explanations of all their scores are the children."""
+        search, first = self._search, self._search.first_stage
+        [candidates] = search.candidates(also=[self._key])
+        doc = next((ranked for ranked in search.ranked(candidates) if ranked.key == self._key), None)
+        if doc is None:
+            return self._lens_explanation(rerank.by, self._first_row(), None)
+        weights = {first: rerank.first_weight, rerank.by: 1.0}
+        parts = [self._part(doc, name, weight) for name, weight in weights.items()]
+        children = [self._by_lens(name) for name in search.names if name != rerank.by]
+        children.append(self._lens_explanation(rerank.by, doc.row, doc.by_lens[rerank.by].score))
+        # A search re-ranks only the best candidates, or all that a lens returned.
+        position = int(np.searchsorted(candidates.keys, self._key))
+        most = len(candidates.keys) if rerank.most is None else max(rerank.most, search.options.last_rank)
+        returned = any(candidates.ranks[name][position] > 0 for name in search.names)
+        return self._sum(doc, parts, children, approximate=not returned or candidates.ranks[first][position] > most)
 
     def _lens_explanation(self, name: str, row: int, score: float | None) -> Explanation:
         require_wanted()
         search, passage = self._search, self._passage(row)
         [query] = search.queries
-        late = search.late if name == search.options.rerank else None
-        encoded = Encoded() if late else search.encoded[name]
-        params = search.rerank_params if name == search.options.rerank else search.options.params.get(name)
-        target = ExplainTarget(query, encoded, row, passage.text, score, params)
-        parts: ScoreParts = late.explain_text(target) if late else self._snapshot.searcher(name).explain(target)
-        expansion = search.expansions[name][0] if name in search.expansions else None
+        reranker = search.reranker if search.options.rerank and name == search.options.rerank.by else None
+        indexed = reranker is None or isinstance(reranker, IndexedReranker)
+        params = reranker.params if isinstance(reranker, IndexedReranker) else search.options.params.get(name)
+        target = ExplainTarget(query, search.encoded[name] if indexed else Encoded(), row, passage.text, score, params)
+        parts: ScoreParts = (reranker or self._snapshot.searcher(name)).explain(target)
+        expansion = search.expansions[name][0] if indexed and name in search.expansions else None
         return Explanation(
             name,
             query,
@@ -93,28 +108,34 @@ class _Explainer:
         search = self._search
         [candidates] = search.candidates(also=[self._key])
         doc = next(ranked for ranked in search.ranked(candidates) if ranked.key == self._key)
-        parts = []
-        for name in search.names:
-            seen = doc.by_lens.get(name)
-            facts: dict[str, float | str | None] = {
-                "score": seen.score if seen else None,
-                "rank": seen.rank if seen else None,
-                "weight": search.fusion.weight_for(candidates, name),
-                "standard": seen.standard if seen else None,
-                "strength": search.details.strength(0, name, seen.score) if seen else None,
-                "strongest": self._strongest(name, candidates),
-            }
-            parts.append(Part(name, seen.contribution if seen else 0.0, "lens", facts=facts))
-        passage = self._passage(doc.row) if doc.row >= 0 and doc.by_lens else children[0].passage
+        weights = {name: search.fusion.weight_for(candidates, name) for name in search.names}
+        parts = [self._part(doc, name, weight, strongest=self._strongest(name, candidates)) for name, weight in weights.items()]
         # A document that no lens returns has no score in a search; as an additional candidate it would have had this one.
         returned = any(seen.rank is not None for seen in doc.by_lens.values())
+        return self._sum(doc, parts, children, approximate=not returned)
+
+    def _part(self, doc: RankedDoc, name: str, weight: float, **more: float | None) -> Part:
+        """The contribution of a lens or a stage."""
+        seen = doc.by_lens.get(name)
+        facts: dict[str, float | str | None] = {
+            "score": seen.score if seen else None,
+            "rank": seen.rank if seen else None,
+            "weight": weight,
+            "standard": seen.standard if seen else None,
+            "strength": self._search.details.strength(0, name, seen.score) if seen else None,
+            **more,
+        }
+        return Part(name, seen.contribution if seen else 0.0, "lens", facts=facts)
+
+    def _sum(self, doc: RankedDoc, parts: list[Part], children: list[Explanation], approximate: bool) -> Explanation:
+        """The explanation of a score that lenses or stages add up to."""
         return replace(
             children[0],
             lens=FUSION,
             score=doc.score,
             parts=parts,
-            approximate=not returned,
-            passage=passage,
+            approximate=approximate,
+            passage=self._passage(doc.row) if doc.row >= 0 and doc.by_lens else children[0].passage,
             matrix=None,
             children=children,
             expansion=None,

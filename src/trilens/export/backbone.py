@@ -13,9 +13,13 @@ from trilens.kernels.array_types import Float32s
 
 
 class BackboneWriter(Protocol):
-    """The weights of an encoder. `words` are the word embeddings; `longest` is the maximum number of tokens, None: no limit."""
+    """The weights of an encoder, whose graph has the inputs `reads`.
+
+    `words` are the word embeddings; `longest` is the maximum number of tokens, None: no limit.
+    """
 
     checkpoint: Checkpoint
+    reads: tuple[str, ...]
     words: Float32s
     dim: int
     layers: int
@@ -26,7 +30,7 @@ class BackboneWriter(Protocol):
         """The matrix products of a layer."""
 
     def write(self, graph: Layers) -> str:
-        """Add the encoder from `input_ids` and `attention_mask` to the last states, and return the name of those."""
+        """Add the encoder from its inputs to the last states, and return the name of those."""
 
 
 KINDS: dict[str, Callable[[Checkpoint], BackboneWriter]] = {**dict.fromkeys(NAMES, Bert), "t5": T5, "mt5": T5}

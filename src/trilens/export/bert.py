@@ -8,7 +8,7 @@ from onnx import TensorProto
 from trilens.errors import BadModel
 from trilens.export.checkpoint import Checkpoint
 from trilens.export.distance_bias import distance_bias
-from trilens.export.layers import ACTIVATIONS, Layers, Products
+from trilens.export.layers import ACTIVATIONS, INPUTS, TYPES, Layers, Products
 from trilens.kernels.array_types import Float32s
 
 FARTHEST = 128  # distance from which MPNet uses the same bias
@@ -31,7 +31,7 @@ class TensorNames:
     up: str = "intermediate.dense"
     down: str = "output.dense"
     states: str = "output.LayerNorm"
-    types: bool = True  # token type embeddings; all our tokens have type 0
+    types: bool = True  # token type embeddings; all tokens of single texts have type 0
     after_padding: bool = False  # positions start at the padding token's id + 1
     biased: bool = False  # relative attention bias
 
@@ -73,7 +73,8 @@ NAMES = {
 class Bert:
     """The weights of the encoder and the structure of its layers."""
 
-    def __init__(self, checkpoint: Checkpoint) -> None:
+    def __init__(self, checkpoint: Checkpoint, pairs: bool = False) -> None:
+        """`pairs`: the encoder of a cross-encoder, whose tokens have types if it has embeddings for more than one."""
         self.checkpoint, self.names = checkpoint, NAMES[checkpoint.model_type]
         checkpoint.strip(self.names.prefix)
         config, names = checkpoint.config, self.names
@@ -91,6 +92,8 @@ class Bert:
         self.words = checkpoint.tensor("embeddings.word_embeddings.weight", -1, self.dim)
         self.positions = checkpoint.tensor("embeddings.position_embeddings.weight", -1, self.dim)
         self.longest: int | None = len(self.positions) - self.padding - 1
+        self.types = checkpoint.tensor("embeddings.token_type_embeddings.weight", -1, self.dim) if self.names.types else None
+        self.reads = INPUTS + ((TYPES,) if pairs and self.types is not None and len(self.types) > 1 else ())
 
     def products(self, layer: int) -> Products:
         """See `BackboneWriter`."""
@@ -115,8 +118,8 @@ class Bert:
     def _embed(self, graph: Layers) -> str:
         """The sum of word, position and type embeddings."""
         positions = self.positions
-        if self.names.types:
-            positions = positions + self.checkpoint.tensor("embeddings.token_type_embeddings.weight", -1, self.dim)[0]
+        if self.types is not None and TYPES not in self.reads:
+            positions = positions + self.types[0]
         words = graph.word_embeddings(self.words)
         if self.names.after_padding:
             place = self._count(graph, positions)
@@ -124,7 +127,11 @@ class Bert:
             tokens = graph.add("Shape", ["input_ids"], "length", start=1, end=2)
             first = graph.constant("first", [0], np.int64)
             place = graph.add("Slice", [graph.constant("places", positions, np.float32), first, tokens, first], "place")
-        return graph.add("Add", [words, place], "sum")
+        total = graph.add("Add", [words, place], "sum")
+        if TYPES not in self.reads:
+            return total
+        kind = graph.add("Gather", [graph.constant("types", self.types, np.float32), TYPES], "kind")
+        return graph.add("Add", [total, kind], "sum.kinds")
 
     def _count(self, graph: Layers, positions: Float32s) -> str:
         """RoBERTa's positions, which skip padding tokens, also those within the text."""

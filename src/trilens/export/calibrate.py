@@ -9,7 +9,7 @@ from trilens.export.backbone import BackboneWriter
 from trilens.export.calibration_texts import TokenisedText
 from trilens.export.encoder_graph import EncoderGraph
 from trilens.export.graph import LARGEST_BYTES
-from trilens.export.layers import Precision
+from trilens.export.layers import TYPES, Precision
 from trilens.export.quantisation import Range, choose_range
 from trilens.kernels.array_types import Float32s
 
@@ -37,9 +37,11 @@ def run_each(model: bytes, texts: Iterable[TokenisedText], outputs: list[str]) -
     options.log_severity_level = 3
     session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
     for text in texts:
-        row = np.array([text.ids], np.int64)
-        mask = (np.arange(len(text.ids)) < text.attended).astype(np.int64)[None]
-        yield session.run(outputs, {"input_ids": row, "attention_mask": mask})
+        inputs = {"input_ids": np.array([text.ids], np.int64)}
+        inputs["attention_mask"] = (np.arange(len(text.ids)) < text.attended).astype(np.int64)[None]
+        if text.types is not None:
+            inputs[TYPES] = np.array([text.types], np.int64)
+        yield session.run(outputs, inputs)
 
 
 def token_states(backbone: BackboneWriter, texts: Sequence[TokenisedText], advance: Advance = silent) -> list[Float32s]:

@@ -5,6 +5,7 @@ from functools import cached_property
 from pathlib import Path
 
 from trilens.encode.folder import ModelConfig
+from trilens.encode.pair_reading import Pair, PairReading
 from trilens.encode.reading import Reading
 from trilens.encode.tokens import Tokens
 from trilens.errors import BadInput
@@ -21,10 +22,11 @@ QUERY_WORDS, QUERY_EVERY = 12, 4
 
 @dataclass(frozen=True)
 class TokenisedText:
-    """The token ids of a text, of which the first `attended` are attended to."""
+    """The token ids of a text, of which the first `attended` are attended to; `types` if the model reads token types."""
 
     ids: list[int]
     attended: int
+    types: list[int] | None = None
 
 
 class CalibrationTexts:
@@ -83,3 +85,15 @@ def read_queries(tokens: Tokens, config: ModelConfig, texts: list[str]) -> list[
     queries = [" ".join(text.split()[:QUERY_WORDS]) for text in texts[::QUERY_EVERY]]
     rows = Reading(tokens, config, "query", True).read(queries)
     return [TokenisedText(ids, attended) for ids, attended in zip(rows.ids, rows.attended, strict=True)]
+
+
+def sample_pairs(texts: list[str]) -> list[Pair]:
+    """The first words of each text as a query for it, or in every other pair for the next text: high and low scores."""
+    queries = [" ".join(text.split()[:QUERY_WORDS]) for text in texts]
+    return [(query, texts[(place + place % 2) % len(texts)]) for place, query in enumerate(queries)]
+
+
+def read_pairs(reading: PairReading, pairs: list[Pair], types: bool) -> list[TokenisedText]:
+    """The pairs tokenised for a cross-encoder; `types`: with token types."""
+    inputs = reading.read(pairs)
+    return [TokenisedText(ids, len(ids), kinds if types else None) for ids, kinds in zip(inputs.ids, inputs.types, strict=True)]

@@ -40,6 +40,12 @@ class Agreement:
     worst: float
     difference: float
 
+    def __str__(self) -> str:
+        return (
+            f"{self.head:<8} cosine with the original {self.mean:.5f} (mean), {self.worst:.5f} (worst); "
+            f"largest difference {self.difference:.1e}"
+        )
+
 
 @dataclass(frozen=True)
 class Origin:
@@ -175,8 +181,8 @@ class TorchReference:
         return np.asarray(unit(activated[None])[0] if head.described.normalised else activated, np.float32)
 
 
-def load_quietly(folder: Path) -> Any:
-    """Load the encoder in float32, without warnings about unused or missing weights of other tasks."""
+def load_quietly(folder: Path, auto: Any = None) -> Any:
+    """Load the encoder, or the model of the class `auto`, in float32, without warnings about weights of other tasks."""
     import torch
     from transformers import AutoConfig, AutoModel, AutoModelForTextEncoding
     from transformers.utils import logging
@@ -186,7 +192,7 @@ def load_quietly(folder: Path) -> Any:
     logging.disable_progress_bar()
     try:
         two_parts = AutoConfig.from_pretrained(str(folder)).model_type in TWO_PARTS
-        kind = AutoModelForTextEncoding if two_parts else AutoModel
+        kind = auto or (AutoModelForTextEncoding if two_parts else AutoModel)
         return kind.from_pretrained(str(folder), dtype=torch.float32).eval()
     finally:
         logging.set_verbosity(verbosity)

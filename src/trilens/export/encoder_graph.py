@@ -7,14 +7,14 @@ import numpy as np
 import onnx
 from onnx import TensorProto
 
+from trilens.encode.cross_folder import SCORE
 from trilens.encode.folder import QUERY_WEIGHTS, STATES
 from trilens.export.backbone import BackboneWriter
 from trilens.export.graph import floats, whole_numbers
-from trilens.export.heads import DenseWeights, HeadWeights, MultiWeights, PerToken
+from trilens.export.heads import DenseWeights, HeadWeights, MultiWeights, PerToken, ScoreWeights
 from trilens.export.layers import Layers, Precision
 from trilens.export.quantisation import Range
 
-INPUTS = ("input_ids", "attention_mask")
 Pooling = Literal["mean", "cls"]
 
 
@@ -32,7 +32,7 @@ class EncoderGraph(Layers):
         super().__init__(precision, ranges or {})
         self.heads = heads or HeadWeights()
         self.states = backbone.write(self)
-        self._dim = backbone.dim
+        self._dim, self._reads = backbone.dim, backbone.reads
         self._dense = [] if self.heads.dense is None else [self._pool(pooling, self.heads.dense)]
         self._others: list[onnx.ValueInfoProto] = []
         if self.heads.multi is not None:
@@ -44,10 +44,12 @@ class EncoderGraph(Layers):
         if self.heads.sparse is not None:
             self.add("Identity", [self.states], STATES)
             self._others.append(floats(STATES, "texts", "tokens", self._dim))
+        if self.heads.score is not None:
+            self._others.append(self._score(self.heads.score))
 
     def model(self, inner: Iterable[str] = ()) -> bytes:
         """The serialised graph; `inner` are names of additional outputs."""
-        inputs = [whole_numbers(name, "texts", "tokens") for name in INPUTS]
+        inputs = [whole_numbers(name, "texts", "tokens") for name in self._reads]
         tapped = [floats(name, "texts", "tokens", None) for name in inner]
         return bytes(
             self.whole("encoder", inputs, [*self._dense, *tapped, *self._others]).SerializeToString(deterministic=True)
@@ -120,3 +122,14 @@ class EncoderGraph(Layers):
         column = self.add(activation, [linear], f"{name}.column")
         self.add("Squeeze", [column, self.constant("last", [-1], np.int64)], name)
         return floats(name, "texts", "tokens")
+
+    def _score(self, head: ScoreWeights) -> onnx.ValueInfoProto:
+        """The score of a pair from the state of its first token: a layer with an activation, and a linear one."""
+        first = self.add("Gather", [self.states, self.constant("zero", 0, np.int64)], "score.first", axis=1)
+        inner = self.add("MatMul", [first, self.constant("score.dense.weight", head.dense[0], np.float32)], "score.dense.xw")
+        inner = self.add("Add", [inner, self.constant("score.dense.bias", head.dense[1], np.float32)], "score.dense.y")
+        inner = self.add(head.activation, [inner], "score.dense")
+        column = self.add("MatMul", [inner, self.constant("score.weight", head.out.weight, np.float32)], "score.xw")
+        column = self.add("Add", [column, self.constant("score.bias", head.out.bias, np.float32)], "score.y")
+        self.add("Squeeze", [column, self.constant("last", [-1], np.int64)], SCORE)
+        return floats(SCORE, "texts")

@@ -1,27 +1,24 @@
 """`export`: writes a model folder from a folder of weights, completely or not at all."""
 
-import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from trilens.encode.folder import CONFIG_FILE, QUERY_FOLDER, TOKENIZER_FILE, ModelConfig
+from trilens.encode.folder import CONFIG_FILE, QUERY_FOLDER, ModelConfig
 from trilens.encode.reading import Side
 from trilens.errors import BadInput, BadModel
 from trilens.export.calibrate import Advance, silent
 from trilens.export.calibration_texts import CalibrationTexts
 from trilens.export.card import write_card
 from trilens.export.check import TEXTS, Agreement, Origin, can_check, compare, require_agreement
-from trilens.export.checkpoint import read_json
+from trilens.export.cross import CrossExport, scores_pairs
 from trilens.export.describe import ExportOptions
-from trilens.export.source import find_sources
+from trilens.export.source import copy_texts, find_sources, read_tokenizer
 from trilens.export.tower import Steps, Tower
-
-LICENCES = ("LICENSE", "LICENSE.txt", "LICENCE", "NOTICE")
 
 
 def no_steps(_what: str, _total: int) -> AbstractContextManager[Advance]:
@@ -31,12 +28,15 @@ def no_steps(_what: str, _total: int) -> AbstractContextManager[Advance]:
 
 @dataclass(frozen=True)
 class Exported:
-    """The folder written, and the agreement of each head with the original; None if it was not verified."""
+    """The folder written, and the agreement of each head with the original; None if it was not verified.
+
+    `config` is a `ModelConfig` with an `Agreement` per head or, of a cross-encoder, a `CrossConfig` with a `ScoreAgreement`.
+    """
 
     path: Path
-    config: ModelConfig
+    config: Any
     sizes: dict[str, int]
-    agreements: list[Agreement] | None
+    agreements: Sequence[Any] | None
 
 
 class Export:
@@ -44,6 +44,7 @@ class Export:
 
     def __init__(self, source: Path, name: str, options: ExportOptions, texts: Path | None, steps: Steps) -> None:
         self._steps, self._texts = steps, CalibrationTexts(texts)
+        self._origins: dict[Side, Origin] = {}
         sources = find_sources(source)
         self.doc = Tower(sources.doc, self._texts, steps)
         self.query = Tower(sources.query, self._texts, steps) if sources.query else None
@@ -52,27 +53,27 @@ class Export:
             require_equal_towers(self.config, self.query.describe(options, name), self.doc, self.query)
             self.config = self.config.model_copy(update={"query_tower": True})
 
-    def write(self, folder: Path) -> dict[Side, Origin]:
-        """Write everything but the model card; returns the originals to verify against."""
+    def write(self, folder: Path) -> None:
+        """Write everything but the model card."""
         (folder / CONFIG_FILE).write_text(self.config.model_dump_json(indent=2, by_alias=True) + "\n", encoding="utf-8")
-        tokenizer = json.dumps(read_tokenizer(self.doc), ensure_ascii=False, separators=(",", ":"))
-        (folder / TOKENIZER_FILE).write_text(tokenizer + "\n", encoding="utf-8")
-        for name in LICENCES:
-            if (self.doc.source.backbone / name).is_file():
-                shutil.copyfile(self.doc.source.backbone / name, folder / name)
+        copy_texts(self.doc.source, folder)
         origin = self._write_tower(self.doc, folder)
-        if self.query is None:
-            return {"doc": origin, "query": origin}
-        (folder / QUERY_FOLDER).mkdir()
-        return {"doc": origin, "query": self._write_tower(self.query, folder / QUERY_FOLDER)}
+        self._origins = {"doc": origin, "query": origin}
+        if self.query is not None:
+            (folder / QUERY_FOLDER).mkdir()
+            self._origins["query"] = self._write_tower(self.query, folder / QUERY_FOLDER)
 
-    def check(self, folder: Path, origins: dict[Side, Origin]) -> list[Agreement]:
-        """Compare the folder with torch; insufficient agreement is an error."""
+    def check(self, folder: Path) -> list[Agreement]:
+        """Compare the written folder with torch; insufficient agreement is an error."""
         texts = self._texts.all
         with self._steps("checking against torch", 2 * min(TEXTS, len(texts))) as advance:
-            agreements = compare(folder, self.config, origins, texts, advance)
+            agreements = compare(folder, self.config, self._origins, texts, advance)
         require_agreement(agreements, self.config)
         return agreements
+
+    def card(self, sizes: dict[str, int], agreements: list[Agreement] | None) -> str:
+        """The model card."""
+        return write_card(self.config, self.doc.source.heads is not None, sizes, agreements)
 
     def _write_tower(self, tower: Tower, folder: Path) -> Origin:
         heads = tower.heads(self.config)
@@ -91,20 +92,15 @@ def export(
 ) -> Exported:
     """Write the model folder `target`, named after its last path component, from the weights in `source`."""
     require_free(target, source, force)
-    exporting = Export(source, target.resolve().name, options, texts, steps)
+    kind = CrossExport if scores_pairs(source) else Export
+    exporting: Export | CrossExport = kind(source, target.resolve().name, options, texts, steps)
     with written_whole(target) as folder:
-        origins = exporting.write(folder)
-        agreements = exporting.check(folder, origins) if check and can_check() else None
+        exporting.write(folder)
+        agreements: Any = exporting.check(folder) if check and can_check() else None
         files = [file for file in sorted(folder.rglob("*")) if file.is_file()]
         sizes = {file.relative_to(folder).as_posix(): file.stat().st_size for file in files}
-        card = write_card(exporting.config, exporting.doc.source.heads is not None, sizes, agreements)
-        (folder / "README.md").write_text(card, encoding="utf-8")
+        (folder / "README.md").write_text(exporting.card(sizes, agreements), encoding="utf-8")
     return Exported(target, exporting.config, sizes, agreements)
-
-
-def read_tokenizer(tower: Tower) -> dict[str, Any]:
-    """The tokenizer without stored padding and truncation."""
-    return read_json(tower.source.tokenizer) | {"truncation": None, "padding": None}
 
 
 def require_equal_towers(config: ModelConfig, query_config: ModelConfig, doc: Tower, query: Tower) -> None:
@@ -112,7 +108,7 @@ def require_equal_towers(config: ModelConfig, query_config: ModelConfig, doc: To
     doc_fields, query_fields = config.model_dump(by_alias=True), query_config.model_dump(by_alias=True)
     if differing := [name for name in doc_fields if doc_fields[name] != query_fields[name]]:
         raise BadModel(f"the towers {doc.source.heads} and {query.source.heads} differ in {differing}; expected equal settings")
-    if read_tokenizer(doc) != read_tokenizer(query):
+    if read_tokenizer(doc.source) != read_tokenizer(query.source):
         raise BadModel(f"{doc.tokens.file} and {query.tokens.file} differ; expected one tokenizer for both towers")
 
 

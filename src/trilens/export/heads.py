@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
@@ -31,7 +32,7 @@ class DenseWeights:
 
 @dataclass(frozen=True)
 class PerToken:
-    """A linear layer with one output per token: weight (hidden, 1) and bias (1), of the `lexical` head or query weights."""
+    """A linear layer with one output: weight (hidden, 1) and bias (1), of the `lexical` head, query weights or a score."""
 
     weight: Float32s
     bias: Float32s
@@ -69,13 +70,23 @@ class SparseWeights:
 
 
 @dataclass(frozen=True)
+class ScoreWeights:
+    """The score of a cross-encoder: `dense` is matrix and bias of a layer with an `activation`, `out` the layer after it."""
+
+    dense: tuple[Float32s, Float32s]
+    activation: Literal["Tanh", "Relu"]
+    out: PerToken
+
+
+@dataclass(frozen=True)
 class HeadWeights:
-    """The heads of a model; None for heads that it does not have."""
+    """The heads of a model; None for heads that it does not have. `score` is that of a cross-encoder, which has no other."""
 
     dense: DenseWeights | None = field(default_factory=DenseWeights)
     multi: MultiWeights | None = None
     sparse: SparseWeights | None = None
     lexical: PerToken | None = None
+    score: ScoreWeights | None = None
 
 
 def read_heads(folder: Path, config: ModelConfig, hidden: int) -> HeadWeights:

@@ -16,6 +16,8 @@ Affine = tuple[Float32s, Float32s | None]
 Products = dict[str, Affine]
 """The four matrix products of layer n: `n.in` and `n.out` of the attention, `n.up` and `n.down` of the feed-forward."""
 
+INPUTS = ("input_ids", "attention_mask")
+TYPES = "token_type_ids"
 ACTIVATIONS = {"gelu": "Gelu", "gelu_new": "FastGelu", "gelu_fast": "FastGelu", "gelu_pytorch_tanh": "FastGelu", "relu": "Relu"}
 """ONNX operators of the activations of transformers."""
 

@@ -1,6 +1,7 @@
 """`Source`: the parts of a folder to export, a plain encoder or one with trained heads."""
 
 import json
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -11,6 +12,7 @@ from trilens.export.checkpoint import read_json
 
 MODULES = "modules.json"
 ROUTER = "router_config.json"
+LICENCES = ("LICENSE", "LICENSE.txt", "LICENCE", "NOTICE")
 BACKBONES = {"Transformer", "Backbone"}
 HARMLESS = {"Normalize"}  # dense vectors are normalised anyway
 POOLINGS: dict[Literal["mean", "cls"], str] = {"cls": "pooling_mode_cls_token", "mean": "pooling_mode_mean_tokens"}
@@ -110,3 +112,17 @@ def read_pooling(file: Path) -> Literal["mean", "cls"]:
 def last_name(dotted: str) -> str:
     """The class name of a dotted path."""
     return dotted.rsplit(".", 1)[-1]
+
+
+def read_tokenizer(source: Source) -> dict[str, Any]:
+    """The tokenizer without stored padding and truncation."""
+    return read_json(source.tokenizer) | {"truncation": None, "padding": None}
+
+
+def copy_texts(source: Source, folder: Path) -> None:
+    """Write the tokenizer and the licences of a source into a model folder."""
+    tokenizer = json.dumps(read_tokenizer(source), ensure_ascii=False, separators=(",", ":"))
+    (folder / TOKENIZER_FILE).write_text(tokenizer + "\n", encoding="utf-8")
+    for name in LICENCES:
+        if (source.backbone / name).is_file():
+            shutil.copyfile(source.backbone / name, folder / name)

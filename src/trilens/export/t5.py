@@ -6,7 +6,7 @@ from onnx import TensorProto
 from trilens.errors import BadModel
 from trilens.export.checkpoint import Checkpoint
 from trilens.export.distance_bias import distance_bias
-from trilens.export.layers import ACTIVATIONS, Layers, Products
+from trilens.export.layers import ACTIVATIONS, INPUTS, Layers, Products
 
 # "gated-gelu" has always meant the tanh approximation.
 FEED_FORWARD = {"relu": "relu", "gelu": "gelu", "gated-relu": "relu", "gated-gelu": "gelu_new"}
@@ -14,6 +14,8 @@ FEED_FORWARD = {"relu": "relu", "gelu": "gelu", "gated-relu": "relu", "gated-gel
 
 class T5:
     """The weights of the encoder and the structure of its layers."""
+
+    reads: tuple[str, ...] = INPUTS
 
     def __init__(self, checkpoint: Checkpoint) -> None:
         self.checkpoint = checkpoint

@@ -7,7 +7,7 @@ from trilens.errors import BadInput
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Limits of one request, of connections and of the queue, and the permitted HyDE endpoints.
+    """Limits of one request, of connections and of the queue, and the permitted HyDE endpoints and cross-encoders.
 
     explained           documents per explain request
     seconds             time of a request, from its arrival to its response
@@ -21,6 +21,7 @@ class Limits:
     rate                requests per second of a client; 0 sets no limit
     burst               requests that a client may send at once
     hyde_urls           language models that searches may call
+    cross_encoders      models that searches may re-rank with; the first one is the default
     """
 
     body_bytes: int = 8 << 20
@@ -41,6 +42,7 @@ class Limits:
     rate: float = 0.0
     burst: int = 20
     hyde_urls: tuple[str, ...] = ()
+    cross_encoders: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for field in fields(self):

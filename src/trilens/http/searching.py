@@ -18,6 +18,7 @@ from trilens.http.limits import Limits
 from trilens.http.service import Named, Served, may_read
 from trilens.search.hyde import Hyde
 from trilens.search.options import SearchOptions
+from trilens.search.rerank import Rerank
 from trilens.text.document import require_utf8
 
 router = APIRouter(route_class=AttendedRoute, tags=["search"], dependencies=[Depends(may_read)])
@@ -30,7 +31,7 @@ async def search(request: messages.SearchRequest, served: Named, http: Request) 
     note_queries(http, request.queries)
     require_queries(request.queries, served.limits)
     require_allowed(request, served.limits)
-    answers = await served.search(_options(request), request.queries, request.document_texts)
+    answers = await served.search(_options(request, served.limits), request.queries, request.document_texts)
     took_ms = round(1000 * (perf_counter() - started), 3)
     return Response(answers_json(served.name, took_ms, answers), media_type="application/json")
 
@@ -44,7 +45,7 @@ async def explain(request: messages.ExplainRequest, served: Named, service: Serv
     if len(request.doc_ids) > service.limits.explained:
         count, most = len(request.doc_ids), service.limits.explained
         raise Refused(413, f"{count:,} document ids were sent; expected at most {most:,}: split the request")
-    options = _options(request)
+    options = _options(request, service.limits)
 
     def explain_one(doc_id: str) -> Explanation:
         collection = served.pinned()
@@ -78,20 +79,25 @@ async def examples(served: Named) -> messages.ExampleQueries:
     return messages.ExampleQueries(commit=commit, queries=queries)
 
 
-def _options(request: SearchOptions) -> SearchOptions:
+def _options(request: SearchOptions, limits: Limits) -> SearchOptions:
     """The search options without the queries. Requests with equal options share a batch."""
     fields = request.model_fields_set & set(SearchOptions.model_fields)
-    return SearchOptions(**{name: getattr(request, name) for name in fields})
+    options = SearchOptions(**{name: getattr(request, name) for name in fields})
+    if options.rerank and options.rerank.is_cross and options.rerank.model is None:
+        return options.updated(rerank=options.rerank.model_copy(update={"model": limits.cross_encoders[0]}))
+    return options
 
 
 def require_allowed(options: SearchOptions, limits: Limits) -> None:
-    """Refuse a k or offset above the limit, and HyDE endpoints that the service was not started with.
+    """Refuse a k or offset above the limit, and HyDE endpoints and cross-encoders that the service was not started with.
 
-    Otherwise a client could make the service send its API key to any URL.
+    Otherwise a client could make the service send its API key to any URL, or open any file.
     """
     if options.last_rank > limits.k:
         what = f"k + offset is {options.last_rank}" if options.offset else f"k is {options.k}"
         raise Refused(413, f"{what}; expected at most {limits.k}")
+    if options.rerank:
+        require_reranker(options.rerank, limits)
     if not options.hyde:
         return
     if options.hyde.address not in [Hyde(url=url).address for url in limits.hyde_urls]:
@@ -99,6 +105,17 @@ def require_allowed(options: SearchOptions, limits: Limits) -> None:
         raise Refused(403, f"hyde.url is {options.hyde.url!r}; expected {allowed}: start the service with --hyde URL")
     if own := options.hyde.model_fields_set - {"url", "model"}:
         raise Refused(403, f"hyde has {min(own)!r}; expected only url and model: the service sets the others")
+
+
+def require_reranker(rerank: Rerank, limits: Limits) -> None:
+    """Refuse to re-rank more documents than a search may return, or by a cross-encoder that the service does not have."""
+    if (rerank.depth or 0) > limits.k:
+        raise Refused(413, f"rerank.depth is {rerank.depth}; expected at most {limits.k}")
+    known = limits.cross_encoders
+    if rerank.is_cross and (not known or rerank.model not in (None, *known)):
+        given = "rerank is cross" if rerank.model is None else f"rerank.model is {rerank.model!r}"
+        allowed = f"one of {', '.join(known)}" if known else "none"
+        raise Refused(403, f"{given}; expected {allowed}: start the service with --cross-encoder MODEL")
 
 
 def require_queries(queries: list[str], limits: Limits) -> None:

@@ -22,6 +22,7 @@ from trilens.http.limits import Limits
 from trilens.http.metrics import Metrics
 from trilens.http.worker import Worker
 from trilens.search.options import SearchOptions
+from trilens.search.rerank import CROSS
 from trilens.store.catalog import has_moved_on
 from trilens.store.changes import Changes
 from trilens.store.snapshot import Snapshot
@@ -112,7 +113,8 @@ class ServedCollection:
     def warm_up(self) -> None:
         """Load the model and compile the kernels, so that the first request does not wait for them."""
         try:
-            self.collection.search(["warm up"], 1)
+            for rerank in (None, *({"by": CROSS, "model": model} for model in self.limits.cross_encoders)):
+                self.collection.search(["warm up"], 1, rerank=rerank)
         except BadInput:  # of lenses that are not searched by text
             self.broken = None
         except TrilensError as error:  # the first search reports it

@@ -12,6 +12,8 @@ from functools import partial
 from pathlib import Path
 
 from trilens.collection import Collection
+from trilens.encode.cross_folder import CrossFolder
+from trilens.encode.models import resolve_model
 from trilens.errors import BadInput
 from trilens.http.access_log import AccessLog
 from trilens.http.addresses import Proxies
@@ -60,6 +62,8 @@ def start(paths: Mapping[str, Path], options: ServeOptions, ready: Callable[[str
     require_safe(options, keys)
     proxies, context = Proxies(options.proxies), _context(options)
     metrics = Metrics()
+    for model in options.limits.cross_encoders:
+        CrossFolder.open(resolve_model(model))
     with ExitStack() as opened:
         audit = _log_file(options.audit_log, opened, sync=True)
         access = _log_file(options.access_log, opened)

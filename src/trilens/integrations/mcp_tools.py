@@ -115,6 +115,8 @@ def _require_allowed(options: SearchOptions) -> None:
         raise BadOptions(f"k is {options.k}; expected at most {MOST_HITS}")
     if options.hyde:  # an agent could send the API key of the user anywhere
         raise BadOptions("hyde is given; it is not available here: leave it out")
+    if options.rerank and options.rerank.is_cross:  # an agent could open any file
+        raise BadOptions("rerank is cross; it is not available here: re-rank by a lens, or leave it out")
 
 
 def _options(arguments: SearchOptions) -> SearchOptions:

@@ -25,6 +25,7 @@ from trilens.kernels.array_types import Float32s, Float64s, Int64s, Mask
 from trilens.kernels.dense import score_vectors
 from trilens.kernels.topk import offer_rows
 from trilens.lenses.lens import Colour, ExplainTarget, Lens, LensConfig, LensType, ScoreScale, Searcher, require_alike
+from trilens.lenses.occlusion import parts_by_leaving_out
 from trilens.lenses.parts import Part, ScoreParts, with_rest
 from trilens.represent import Dense
 from trilens.text.passages import WORD
@@ -200,14 +201,11 @@ class DenseSearcher(Searcher):
         return with_rest(parts, score)
 
     def _occlusion_parts(self, target: ExplainTarget, query: Float64s, score: float) -> list[Part]:
-        text = target.passage
-        spans = [match.span() for match in WORD.finditer(text)][:MOST_OCCLUDED]
-        occluded = [text[:start] + text[end:] for start, end in spans]
-        vectors = _dense(self._lens.encoder.encode_docs([text, *occluded])).vectors
-        scores = vectors.astype(np.float64) @ query
-        drops = (scores[0] - scores[1:]).tolist()
-        parts = [Part(text[slice(*span)], drop, "token", doc_spans=(span,)) for span, drop in zip(spans, drops, strict=True)]
-        return with_rest(parts, score, "all words together")
+        def of_texts(texts: list[str]) -> Float64s:
+            return _dense(self._lens.encoder.encode_docs(texts)).vectors.astype(np.float64) @ query
+
+        spans = [match.span() for match in WORD.finditer(target.passage)][:MOST_OCCLUDED]
+        return with_rest(parts_by_leaving_out(target.passage, spans, of_texts), score, "all words together")
 
 
 def _word_parts(text: str, places: Sequence[TokenPlace | None], shares: Float64s) -> tuple[list[Part], float]:

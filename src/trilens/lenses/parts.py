@@ -13,12 +13,13 @@ ROUNDING = 1e-6
 Span = tuple[int, int]
 """Offset of the first character, and of the one after the last."""
 
-Kind = Literal["own", "expanded", "pair", "imputed", "token", "rest", "lens"]
+Kind = Literal["own", "expanded", "pair", "imputed", "token", "asked", "rest", "lens"]
 """own       a term that both query and document contain
 expanded  a term that a model or a query expansion added to one of them
 pair      a query token and the document token that it matched
 imputed   a query token that retrieved no token of the document, with its imputed similarity
 token     a word of the document
+asked     a word of the query, whatever it matched
 rest      what belongs to no word: special tokens, rounding
 lens      the contribution of one lens to a fused score"""
 

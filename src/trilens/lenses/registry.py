@@ -21,13 +21,13 @@ from trilens.lenses.tokens import TOKENS
 GROUP = "trilens.lenses"
 BUILT_IN = (BM25, DENSE, SPARSE, TOKENS, LEXICAL, MULTI, EXTERNAL)
 NAME = re.compile(r"[a-z][a-z0-9_-]*")
-# Names that mean something else where lenses are named: options of collections and fusions, fusions, folders.
+# Names that mean something else where lenses are named: options of collections and fusions, fusions, folders, a reranker.
 RESERVED = frozenset(
     (
         *("lenses", "model", "model_fingerprint", "term_weighting", "weighing", "passages"),
         *("policy", "weights", "k", "missing", "depth", "damp", "per_token"),
         *("rrf", "weighted", "minmax", "zscore", "none", "all", "all-long", "dense+sparse", "dense+sparse-long"),
-        *("rows", "fusion"),
+        *("rows", "fusion", "cross"),
     )
 )
 

@@ -35,11 +35,33 @@ class Candidates:
 
     def through(self, lenses: Sequence[str]) -> "Candidates":
         """The candidates of a search through some of the lenses: those that one of them returned."""
-        kept = np.any([self.ranks[name] > 0 for name in lenses], axis=0)
-        ranks = {name: self.ranks[name][kept] for name in lenses}
-        scores = {name: self.scores[name][kept] for name in lenses}
-        rows = {name: self.rows[name][kept] for name in lenses}
-        return replace(self, keys=self.keys[kept], ranks=ranks, scores=scores, rows=rows)
+        return self.take(np.flatnonzero(np.any([self.ranks[name] > 0 for name in lenses], axis=0)), lenses)
+
+    def take(self, positions: Int64s, lenses: Sequence[str] | None = None) -> "Candidates":
+        """Some of the candidates, by ascending position, through some of the lenses (None: all)."""
+        names = [*self.ranks] if lenses is None else lenses
+        ranks, scores, rows = (
+            {name: column[name][positions] for name in names} for column in (self.ranks, self.scores, self.rows)
+        )
+        return replace(self, keys=self.keys[positions], ranks=ranks, scores=scores, rows=rows)  # type: ignore[arg-type]
+
+    def known_rows(self) -> Int64s:
+        """The passages that the lenses know of the candidates, ascending."""
+        rows = np.unique(np.concatenate([*self.rows.values()]))
+        return rows[rows >= 0]
+
+    def add(self, name: str, ranks: Int64s, rows: Int64s, scores: Float64s) -> None:
+        """Add what one more lens or stage says of the candidates."""
+        self.ranks[name], self.rows[name], self.scores[name] = ranks, rows, scores
+
+    def put(self, name: str, top: DocTopK, query: int, count: int) -> None:
+        """Add the documents that a lens returned for a query, of which there are `count`, all among the candidates."""
+        positions = np.searchsorted(self.keys, top.keys[query, :count])
+        ranks, rows = np.zeros(len(self.keys), np.int64), np.full(len(self.keys), -1, np.int64)
+        scores = np.full(len(self.keys), np.nan)
+        ranks[positions], rows[positions] = np.arange(1, count + 1), top.rows[query, :count]
+        scores[positions] = top.scores[query, :count]
+        self.add(name, ranks, rows, scores)
 
     def highest(self, lens: str) -> float | None:
         """The score of the lens's best candidate; None if it has no score for any."""
@@ -74,11 +96,7 @@ def _union(returned: Mapping[str, tuple[DocTopK, int]], query: int, also: Int64s
     keys = np.unique(np.concatenate([also, *(top.keys[query, :count] for top, count in returned.values())]))
     candidates = Candidates(keys, {}, {}, {})
     for name, (top, count) in returned.items():
-        positions = np.searchsorted(keys, top.keys[query, :count])
-        ranks, rows, scores = np.zeros(len(keys), np.int64), np.full(len(keys), -1, np.int64), np.full(len(keys), np.nan)
-        ranks[positions], rows[positions] = np.arange(1, count + 1), top.rows[query, :count]
-        scores[positions] = top.scores[query, :count]
-        candidates.ranks[name], candidates.rows[name], candidates.scores[name] = ranks, rows, scores
+        candidates.put(name, top, query, count)
     return candidates
 
 

@@ -27,6 +27,8 @@ Policy = Literal["zscore", "minmax", "rrf", "weighted"]
 POLICIES: tuple[Policy, ...] = get_args(Policy)
 Missing = Literal["exact", "worst", "zero"]
 
+FUSION = "fusion"
+"""The name of what several lenses say together."""
 RRF_K = 60.0
 DEPTH = 100
 MOST_DEPTH = 100_000
@@ -117,9 +119,7 @@ def fuse(fusion: Fusion, candidates: Candidates, most: int | None = None) -> lis
     fusion.require_lenses(list(candidates.ranks))
     counted = {name: _complete(fusion.missing, candidates, name) for name in candidates.ranks}
     contributions = {name: _contributions(fusion, candidates, name, scores) for name, scores in counted.items()}
-    total = np.zeros(len(candidates.keys))
-    for contribution in contributions.values():
-        total += contribution
+    total = add_up(contributions, len(candidates.keys))
     best = np.argsort(-total, kind="stable")[:most]
     by_lens: list[dict[str, LensScore]] = [{} for _ in best]
     for name, scores in counted.items():
@@ -131,19 +131,50 @@ def fuse(fusion: Fusion, candidates: Candidates, most: int | None = None) -> lis
     return [RankedDoc(*doc) for doc in zip(candidates.keys[best].tolist(), rows, total[best].tolist(), by_lens, strict=True)]
 
 
-def rank_by(lens: str, candidates: Candidates, most: int | None = None) -> list[RankedDoc]:
-    """The candidates that one lens returned, in its order and with its score; the scores of the others are reported only."""
-    ranks = candidates.ranks[lens]
-    returned = np.flatnonzero(ranks)
-    best = returned[np.argsort(ranks[returned], kind="stable")][:most]
+def fused_scores(fusion: Fusion, candidates: Candidates) -> Float64s:
+    """The score of each candidate by the fusion or, through a single lens, by the lens."""
+    counted = {name: _complete(fusion.missing, candidates, name) for name in candidates.ranks}
+    if len(counted) == 1:
+        return np.nan_to_num(next(iter(counted.values())))  # NaN if the lens scores none
+    contributions = {name: _contributions(fusion, candidates, name, scores) for name, scores in counted.items()}
+    return add_up(contributions, len(candidates.keys))
+
+
+def add_up(contributions: Mapping[str, Float64s], count: int) -> Float64s:
+    """The score of each of `count` candidates from the contributions of the lenses."""
+    total = np.zeros(count)
+    for contribution in contributions.values():
+        total += contribution
+    return total
+
+
+def rank_by(
+    name: str, candidates: Candidates, most: int | None = None, first: str = "", weight: float = 0.0
+) -> list[RankedDoc]:
+    """The candidates that a lens or a cross-encoder scored, by its score; the scores of the others are reported only.
+
+    With a `weight`, by the sum of its standard score and the weighted standard score of the `first` stage.
+    """
+    returned = np.flatnonzero(candidates.ranks[name])
+    contributions = {other: np.zeros(len(returned)) for other in candidates.ranks}
+    contributions[name] = candidates.scores[name][returned]
+    standards: dict[str, Float64s] = {}
+    if weight:
+        scores = {part: np.nan_to_num(_complete("exact", candidates, part)) for part in (name, first)}
+        standards = {part: _zscore(values[returned]) for part, values in scores.items()}
+        contributions |= {name: standards[name], first: weight * standards[first]}
+    total = add_up(contributions, len(returned))
+    best = np.lexsort((candidates.ranks[name][returned], -total))[:most]
     by_lens: list[dict[str, LensScore]] = [{} for _ in best]
-    for name in candidates.ranks:
-        columns = (column[best].tolist() for column in (candidates.scores[name], candidates.ranks[name]))
-        for lens_scores, (score, rank) in zip(by_lens, zip(*columns, strict=True), strict=True):
-            if rank:
-                lens_scores[name] = LensScore(score, rank, score if name == lens else 0.0)
-    keys, scores = candidates.keys[best].tolist(), candidates.scores[lens][best].tolist()
-    return [RankedDoc(*doc) for doc in zip(keys, candidates.best_rows(best), scores, by_lens, strict=True)]
+    for other, contribution in contributions.items():
+        standard = standards.get(other)
+        for lens_scores, place in zip(by_lens, best.tolist(), strict=True):
+            score, rank = candidates.scores[other][returned[place]], candidates.ranks[other][returned[place]]
+            if rank or contribution[place]:
+                deviations = None if standard is None else float(standard[place])
+                lens_scores[other] = LensScore(float(score), int(rank) or None, float(contribution[place]), deviations)
+    keys, rows = candidates.keys[returned[best]].tolist(), candidates.rows[name][returned[best]].tolist()
+    return [RankedDoc(*doc) for doc in zip(keys, rows, total[best].tolist(), by_lens, strict=True)]
 
 
 def rank_alone(lens: str, top: DocTopK) -> list[list[RankedDoc]]:

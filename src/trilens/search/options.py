@@ -15,6 +15,7 @@ from trilens.lenses.registry import lens_type, lens_types, lenses_with, list_of_
 from trilens.search.fusion import Fusion
 from trilens.search.fusion_presets import choose_lenses, fit_preset, parse_fusion
 from trilens.search.hyde import Hyde
+from trilens.search.rerank import Rerank
 from trilens.store.filters import to_sql
 
 MOST_HITS = 1_000_000
@@ -28,6 +29,23 @@ def _read_filter(filter: Any) -> Any:
 
 def _read_fusion(fusion: Any) -> Any:
     return fusion if fusion is None or isinstance(fusion, Fusion) else parse_fusion(fusion)
+
+
+def _read_rerank(rerank: Any) -> Any:
+    if rerank is None or isinstance(rerank, Rerank):
+        return rerank
+    settings = rerank
+    if isinstance(rerank, str):
+        by, colon, text = (part.strip() for part in rerank.partition(":"))
+        settings = {"by": by or rerank, **(parse_settings(rerank, text, "BY:NAME=VALUE,…") if colon else {})}
+    if not isinstance(settings, Mapping) or not settings.get("by"):
+        raise ValueError(
+            f"is {rerank!r}; expected a lens or cross, with settings such as cross:depth=50, or an object with `by`"
+        )
+    try:
+        return Rerank(**settings)
+    except BadInput as error:
+        raise BadOptions(nested_error("rerank", error)) from error
 
 
 def _read_expand(expand: Any) -> Any:
@@ -97,6 +115,11 @@ FusionOption = Annotated[
     PlainSerializer(lambda fusion: fusion and str(fusion)),
     WithJsonSchema({"anyOf": [TEXT, {"type": "object"}, {"type": "null"}], "default": None}),
 ]
+RerankOption = Annotated[
+    Rerank | None,
+    BeforeValidator(_read_rerank),
+    WithJsonSchema({"anyOf": [TEXT, Rerank.model_json_schema(), {"type": "null"}], "default": None}),
+]
 ExpandOption = Annotated[Expansion | None, BeforeValidator(_read_expand)]
 HydeOption = Annotated[Hyde | None, BeforeValidator(_read_hyde)]
 ParamsOption = Annotated[
@@ -115,11 +138,12 @@ class SearchOptions(Frozen):
     lenses   lenses to search (None: those that the fusion weights, else all of the collection); several are fused
     filter   metadata filter, such as {"year": {"$gte": 2020}, "lang": "en"}
     exact    disable every approximation, even where that is slower
-    rerank   a lens that orders the candidates of the others by its own exact score; `sparse` can also re-rank a collection of
-             `tokens`, whose candidates are encoded at query time
+    rerank   orders the candidates again: a lens by its own exact score, or `cross` by a cross-encoder, such as
+             "cross:depth=50,model=models/cross" (see `Rerank`); `sparse` can also re-rank a collection of `tokens`, whose
+             candidates are encoded at query time
     params   search parameters by lens, such as {"multi": {"probes": 64}}
     fusion   how several lenses are fused, such as "zscore:bm25=1,dense=2" or "all" (None: as tuned for these lenses, else
-             that of the model for them, else rrf); with `rerank` only its depth applies
+             that of the model for them, else rrf); only its depth applies if all candidates are re-ranked
     expand   pseudo-relevance feedback: "on", or settings such as "docs=10,terms=20"
     hyde     HyDE: the address of a language model that writes a passage to search for
     details  add to each hit a snippet with its matches, and how strongly each lens finds that it matches
@@ -130,7 +154,7 @@ class SearchOptions(Frozen):
     lenses: Annotated[Sequence[str] | None, BeforeValidator(list_of_names)] = None
     filter: Annotated[dict[str, Any] | None, BeforeValidator(_read_filter)] = None
     exact: Annotated[bool, Field(strict=True)] = False
-    rerank: Annotated[str, Field(min_length=1)] | None = None
+    rerank: RerankOption = None
     params: ParamsOption = Field(default_factory=dict)
     fusion: FusionOption = None
     expand: ExpandOption = None
@@ -161,12 +185,18 @@ class SearchOptions(Frozen):
     @property
     def depth(self) -> int:
         """Number of documents that each of several lenses returns."""
-        return max(self.last_rank, (self.fusion or Fusion()).depth)
+        reranked = (self.rerank.most if self.rerank else None) or 0
+        return max(self.last_rank, (self.fusion or Fusion()).depth, reranked)
 
     @property
     def used_lenses(self) -> list[str]:
         """The lenses that take part, with the re-ranking one."""
-        return list(dict.fromkeys([*(self.lenses or ()), *([self.rerank] if self.rerank else [])]))
+        return list(dict.fromkeys([*(self.lenses or ()), *(self.rerank.lenses if self.rerank else ())]))
+
+    @property
+    def fuses(self) -> bool:
+        """Whether several lenses are fused, to answer or to choose what is re-ranked."""
+        return len(self.lenses or ()) > 1 and (self.rerank is None or self.rerank.needs_order)
 
     def resolve(
         self, present: Sequence[str], tuned: Mapping[str, Any], of_model: Callable[[], Mapping[str, str]] = dict
@@ -178,28 +208,31 @@ class SearchOptions(Frozen):
         """
         fusion = fit_preset(self.fusion, present) if self.fusion else None
         lenses = tuple(self.lenses or choose_lenses(fusion, present))
-        if fusion is None and len(lenses) > 1 and not self.rerank:
+        resolved = self.model_copy(update={"lenses": lenses})
+        if fusion is None and resolved.fuses:
             record = tuned.get(fused_name(lenses))
             fusion = parse_fusion(record["fusion"]) if record else _of_model(of_model(), lenses)
-        resolved = self.model_copy(update={"lenses": lenses, "fusion": fusion or Fusion()})
+        resolved = resolved.model_copy(update={"fusion": fusion or Fusion()})
         resolved._require_applicable(fusion)
         return resolved
 
     def _require_applicable(self, fusion: Fusion | None) -> None:
-        lenses = self.lenses or ()
+        lenses, reranking = self.lenses or (), self.rerank.lenses if self.rerank else ()
         searched = f"the lenses searched are {', '.join(lenses)}"
         if unused := [name for name in self.params if name not in self.used_lenses]:
             raise BadInput(f"params are given for {unused[0]}, but {searched}; leave them out, or search that lens as well")
-        if fusion and self.rerank and fusion != Fusion(depth=fusion.depth):
+        if fusion and self.rerank and not self.fuses and fusion != Fusion(depth=fusion.depth):
             raise BadInput(
-                f"fusion is {fusion}, but {self.rerank} re-ranks the candidates; expected only a depth, such as rrf:depth=200"
+                f"fusion is {fusion}, but {self.rerank.by} re-ranks the candidates; expected only a depth, such as "
+                "rrf:depth=200"
             )
         if fusion and len(lenses) == 1 and not self.rerank and fusion != Fusion():
             raise BadInput(f"fusion is {fusion}, but {searched}; leave it out, or search more lenses")
         if len(lenses) > 1 and fusion:
             fusion.require_lenses(lenses)
-        if self.rerank in self.params and self.rerank not in lenses and not lens_type(self.rerank or "").score_params:
-            raise BadInput(f"params are given for {self.rerank}, which re-ranks by exact scores; leave them out")
+        for name in reranking:
+            if name in self.params and name not in lenses and not lens_type(name).score_params:
+                raise BadInput(f"params are given for {name}, which re-ranks by exact scores; leave them out")
         for option, able, used in (
             ("expand", lenses_with("expansion"), lenses),
             ("hyde", lenses_with("hyde"), self.used_lenses),
@@ -242,8 +275,11 @@ def parse_params(text: str) -> dict[str, Any]:
     return {lens: parse_settings(text, settings)}
 
 
-def parse_settings(text: str, settings: str) -> dict[str, Any]:
-    """`NAME=VALUE,NAME=VALUE` as an object: values are read as JSON if possible, `A.B=C` nests; `text` is quoted in errors."""
+def parse_settings(text: str, settings: str, form: str = "LENS:NAME=VALUE,NAME=VALUE") -> dict[str, Any]:
+    """`NAME=VALUE,NAME=VALUE` as an object: values are read as JSON if possible, `A.B=C` nests.
+
+    `text` is quoted in errors, with the expected `form`.
+    """
     values: dict[str, Any] = {}
     for piece in settings.split(","):
         name, equals, value = (part.strip() for part in piece.partition("="))
@@ -252,7 +288,7 @@ def parse_settings(text: str, settings: str) -> dict[str, Any]:
         for key in outer:
             target = target.setdefault(key, {}) if isinstance(target, dict) else None
         if not name or not equals or not value or not isinstance(target, dict) or last in target:
-            raise BadInput(f"{text!r} has {piece.strip()!r}; expected LENS:NAME=VALUE,NAME=VALUE, each name once")
+            raise BadInput(f"{text!r} has {piece.strip()!r}; expected {form}, each name once")
         try:
             target[last] = json.loads(value)
         except json.JSONDecodeError:

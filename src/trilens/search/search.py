@@ -2,24 +2,23 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
 from trilens.cancellation import require_wanted
 from trilens.encode.encoder import Encoded
 from trilens.errors import BadInput
-from trilens.kernels.array_types import Float32s, Float64s, Int64s
-from trilens.lenses.lens import FEWEST_ROWS, Lens, ScoreScale
-from trilens.lenses.registry import lens_type
+from trilens.kernels.array_types import Float64s, Int64s
+from trilens.lenses.lens import FEWEST_ROWS, ScoreScale
 from trilens.search.candidates import Candidates, gather, score_missing
 from trilens.search.details import Details
 from trilens.search.expansion import ExpansionInfo, expand_queries
-from trilens.search.fusion import Fusion, RankedDoc, fuse, rank_alone, rank_by
+from trilens.search.fusion import FUSION, Fusion, RankedDoc, fuse, fused_scores, rank_alone, rank_by
 from trilens.search.hits import Hit
 from trilens.search.hyde import expand_with_passages
 from trilens.search.options import SearchOptions
 from trilens.search.ranking import DocTopK, best_documents, best_passages, rank_rows
+from trilens.search.rerankers import IndexedReranker, make_reranker
 from trilens.store.lens_set import LensSet
 from trilens.store.snapshot import Snapshot
 from trilens.text.document import require_utf8
@@ -37,13 +36,9 @@ class Search:
         self._lenses = lenses
         self.queries = list(queries)
         self.options = options.resolve(lenses.names, snapshot.tuned, lambda: lenses.model.fusions)
-        self.late: Lens | None = lenses.late(self.options.rerank) if self.options.rerank else None
-        if self.late and self.options.rerank in self.options.params:
-            raise BadInput(
-                f"params are given for {self.options.rerank}, which encodes the candidates at query time; leave them out"
-            )
-        for name in self.read_lenses:
+        for name in self.names:
             _ = lenses[name]  # an unknown lens is an error even where there is nothing to search
+        self.reranker = make_reranker(snapshot, lenses, self.queries, self.options, lambda name: self.encoded[name])
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -58,7 +53,8 @@ class Search:
     @property
     def read_lenses(self) -> list[str]:
         """The lenses that encode the queries."""
-        return [name for name in self.options.used_lenses if name != self.options.rerank or not self.late or name in self.names]
+        indexed = isinstance(self.reranker, IndexedReranker)
+        return [name for name in self.options.used_lenses if indexed or name in self.names]
 
     @cached_property
     def _encoded(self) -> tuple[dict[str, Encoded], dict[str, list[ExpansionInfo]]]:
@@ -116,26 +112,37 @@ class Search:
         return scales
 
     def ranked(self, candidates: Candidates, most: int | None = None) -> list[RankedDoc]:
-        """The candidates of one query in order: by the re-ranking lens, the only lens, or the fusion."""
-        if self.options.rerank or self._alone:
-            return rank_by(self.options.rerank or self.names[0], candidates, most)
+        """The candidates of one query in order: by what re-ranks them, the only lens, or the fusion."""
+        if rerank := self.options.rerank:
+            return rank_by(rerank.by, candidates, most, self.first_stage, rerank.first_weight)
+        if self._alone:
+            return rank_by(self.names[0], candidates, most)
         return fuse(self.fusion, candidates, most)
 
+    @property
+    def first_stage(self) -> str:
+        """The name of what orders the candidates before they are re-ranked: the only lens, or the fusion."""
+        return self.names[0] if len(self.names) == 1 else FUSION
+
     def candidates(self, also: Iterable[int] = ()) -> list[Candidates]:
-        """The union of what the lenses return for each query; the documents `also` are candidates in any case."""
+        """The union of what the lenses return for each query; the documents `also` are candidates in any case.
+
+        If the candidates are re-ranked, those that are not among the best of the first stage, nor in `also`, are left out.
+        """
         if not self.queries or not self._snapshot.rows:
             return [Candidates(NO_KEYS, {}, {}, {}) for _ in self.queries]
+        found = self.found(also)
+        return self.reranked([self._kept(single, also) for single in found]) if self.reranker else found
+
+    def found(self, also: Iterable[int] = ()) -> list[Candidates]:
+        """The candidates as the lenses return them, before they are re-ranked."""
         depth = self.options.last_rank if self._alone else self.options.depth
         returned = {name: self._best_documents(name, depth) for name in self.names}
         extra = np.array(sorted(set(also)), np.int64)
-        if self.options.rerank:
-            rows = [np.concatenate([top.rows[query] for top in returned.values()]) for query in range(len(self.queries))]
-            returned[self.options.rerank] = self.rerank([np.unique(single[single >= 0]) for single in rows])
-            return gather(returned, NO_KEYS)
         candidates = gather(returned, extra)
         if self._alone:
             return candidates
-        fills = self.fusion.missing == "exact"
+        fills = self.fusion.missing == "exact" and self.options.fuses
         if fills or len(extra):
             score_missing(candidates, self.names, None if fills else extra, self.best_passages)
         return [self._scaled(single, query, depth) for query, single in enumerate(candidates)]
@@ -157,36 +164,34 @@ class Search:
         queries = (self.encoded[name], len(self.queries), keys, owners)
         return best_passages(self._snapshot, name, *queries, params, self.options.filter)
 
-    def rerank(self, rows: Sequence[Int64s]) -> DocTopK:
-        """The documents of the candidate rows of each query, by their exact scores through the re-ranking lens."""
-        assert self.options.rerank
+    def _kept(self, found: Candidates, also: Iterable[int]) -> Candidates:
+        """The candidates of one query that are re-ranked, with their scores in the first stage if its order matters."""
+        rerank = self.options.rerank
+        if not rerank or not rerank.needs_order:
+            return found
+        scores = fused_scores(self.fusion, found)
+        order = np.argsort(-scores, kind="stable")
+        ranks = np.empty(len(order), np.int64)
+        ranks[order] = np.arange(1, len(order) + 1)
+        most = len(order) if rerank.most is None else max(rerank.most, self.options.last_rank)
+        positions = np.flatnonzero((ranks <= most) | np.isin(found.keys, np.array([*also], np.int64)))
+        kept = found.take(positions)
+        if self.first_stage == FUSION:
+            kept.add(FUSION, ranks[positions], np.full(len(positions), -1, np.int64), scores[positions])
+        return kept
+
+    def reranked(self, candidates: Sequence[Candidates]) -> list[Candidates]:
+        """The candidates of each query with the scores of the reranker; a document is scored by its best known passage."""
+        assert self.reranker and self.options.rerank
         require_wanted()
-        grid = np.full((len(rows), max((len(single) for single in rows), default=0)), -1, np.int64)
-        for query, single in enumerate(rows):
-            grid[query, : len(single)] = single
-        if self.late:
-            scores = self._late_scores(self.late, grid)
-        else:
-            searcher = self._snapshot.searcher(self.options.rerank)
-            scores = searcher.score(self.encoded[self.options.rerank], grid, self.rerank_params)
-        return rank_rows(self._snapshot, grid, scores)
-
-    @property
-    def rerank_params(self) -> Any:
-        """The parameters of the re-ranking lens, if they change exact scores."""
-        name = self.options.rerank
-        return self.options.params.get(name) if name and lens_type(name).score_params else None
-
-    def _late_scores(self, lens: Lens, grid: Int64s) -> Float32s:
-        """Scores of rows, computed by the re-ranking lens at query time."""
-        rows = np.unique(grid[grid >= 0])
-        scores = np.full(grid.shape, -np.inf, np.float32)
-        if len(rows):
-            texts = [text for _, _, text in self._snapshot.passages_at(rows)]
-            all_scores = lens.score_texts(self.queries, texts)
-            columns = np.searchsorted(rows, np.maximum(grid, rows[0]))
-            scores = np.where(grid >= 0, np.take_along_axis(all_scores, columns, 1), scores)
-        return scores
+        rows = [single.known_rows() for single in candidates]
+        grid = np.full((len(rows), max((len(some) for some in rows), default=0)), -1, np.int64)
+        for query, some in enumerate(rows):
+            grid[query, : len(some)] = some
+        top = rank_rows(self._snapshot, grid, self.reranker.score(grid))
+        for query, (single, count) in enumerate(zip(candidates, top.counts().tolist(), strict=True)):
+            single.put(self.options.rerank.by, top, query, count)
+        return list(candidates)
 
     def _scaled(self, candidates: Candidates, query: int, depth: int) -> Candidates:
         """The candidates with what the fusion needs to know of each lens."""

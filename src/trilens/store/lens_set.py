@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from trilens.cancellation import require_wanted
+from trilens.encode.cross_encoder import CrossEncoder
 from trilens.encode.encoder import Encoded, Progress
 from trilens.encode.model import HeadsEncoder, ModelEncoder, joint_passes
 from trilens.errors import BadInput
@@ -19,6 +20,8 @@ class LensSet:
         self.model = ModelEncoder(config.model, config.heads, config.model_fingerprint, threads, encoder)
         self._config = config
         self._lenses = {name: self._make(name) for name in config.lenses}
+        self._threads = threads
+        self._cross_encoders: dict[str, CrossEncoder] = {}
 
     @property
     def names(self) -> list[str]:
@@ -53,6 +56,12 @@ class LensSet:
         if name in self._lenses or not known or not known.late or not set(known.heads) <= set(self._config.heads):
             return None
         return self._make(name)
+
+    def cross_encoder(self, model: str) -> CrossEncoder:
+        """A cross-encoder by name or folder, opened once."""
+        if model not in self._cross_encoders:
+            self._cross_encoders.setdefault(model, CrossEncoder.named(model, self._threads))
+        return self._cross_encoders[model]
 
     def encode_queries(self, names: Sequence[str], texts: list[str], params: Mapping[str, Any]) -> dict[str, Encoded]:
         """The queries as each lens searches them with these params."""

@@ -19,13 +19,14 @@ def write_card(recipe: Recipe, result: "TrainingResult", folder: Path) -> None:
 def card(recipe: Recipe, result: "TrainingResult") -> str:
     """The model card in Markdown."""
     lines = [f"# {recipe.name}", ""]
+    objectives = recipe.cross.objectives if recipe.cross else recipe.objectives
     if recipe.about:
         lines += [recipe.about.strip(), ""]
     facts = {
         "Initialised from": recipe.model.start + (f", first {recipe.model.layers} layers" if recipe.model.layers else ""),
-        "Heads": ", ".join(recipe.model.heads),
+        "Heads": ", ".join(recipe.model.heads) or "none: a cross-encoder",
         "Trained on": "; ".join(str(source.path) for source in recipe.data.sources),
-        "Objectives": ", ".join(objective.kind for objective in recipe.objectives) or "RetroMAE",
+        "Objectives": ", ".join(objective.kind for objective in objectives) or "RetroMAE",
         "Negatives": f"{recipe.negatives.count} per question, {recipe.negatives.source}",
         "Steps": f"{result.steps} of at most {recipe.batch.size} questions"
         + (f"; best checkpoint at step {result.best_step}" if result.best_step else ""),

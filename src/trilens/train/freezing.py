@@ -18,16 +18,21 @@ def freeze(model: SentenceTransformer, embeddings: bool = True, layers: int = 0)
     All other parameters become trainable.
     """
     for backbone in {id(stack.backbone): stack.backbone for stack in stacks_of(model).values()}.values():
-        modules = layers_of(backbone.model)
-        if not 0 <= layers <= len(modules):
-            raise BadInput(f"layers is {layers}; expected 0 to {len(modules)}, the number of layers of the backbone")
         backbone.requires_grad_(True)
-        frozen: list[nn.Module] = [*modules[:layers], *(shared_by_layers(backbone.model) if layers else [])]
-        if embeddings:
-            # Including position and type embeddings, where the model keeps them in one module.
-            frozen.append(getattr(backbone.model, "embeddings", None) or backbone.model.get_input_embeddings())
-        for module in frozen:
-            module.requires_grad_(False)
+        freeze_encoder(backbone.model, embeddings, layers)
+
+
+def freeze_encoder(encoder: Any, embeddings: bool, layers: int) -> None:
+    """Freeze the embeddings and the first `layers` layers of an encoder; the other parameters stay as they are."""
+    modules = layers_of(encoder)
+    if not 0 <= layers <= len(modules):
+        raise BadInput(f"layers is {layers}; expected 0 to {len(modules)}, the number of layers of the backbone")
+    frozen: list[nn.Module] = [*modules[:layers], *(shared_by_layers(encoder) if layers else [])]
+    if embeddings:
+        # Including position and type embeddings, where the model keeps them in one module.
+        frozen.append(getattr(encoder, "embeddings", None) or encoder.get_input_embeddings())
+    for module in frozen:
+        module.requires_grad_(False)
 
 
 def train_only(model: SentenceTransformer, heads: Sequence[Head], computed: Sequence[Head]) -> None:

@@ -9,8 +9,11 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from trilens.encode.folder import Head, LexicalHead, MultiHead, SparseHead, TermWeighting
 from trilens.errors import BadInput, first_error
+from trilens.train.cross_objectives import AnyCrossObjective
 from trilens.train.data.sources import Source
 from trilens.train.objectives import AnyObjective
+
+Rate = Annotated[float, Field(gt=0)]
 
 
 class RecipeSection(BaseModel):
@@ -29,7 +32,7 @@ class ModelSection(RecipeSection):
     backbone: str | None = None
     checkpoint: str | None = None
     layers: int | None = Field(default=None, ge=1)  # keep only the first layers of a backbone, for a smaller model; None: all
-    heads: list[Head] = Field(min_length=1)
+    heads: list[Head] = Field(default_factory=list)  # none of a cross-encoder, else at least one
     towers: Literal["shared", "separate"] = "shared"
     pooling: Literal["cls", "mean"] | None = None
     query_prefix: str | None = None
@@ -115,11 +118,23 @@ class NegativesSection(RecipeSection):
 
 
 class TeacherSection(RecipeSection):
-    """Teacher model for distillation; not needed if the data has teacher scores."""
+    """Teacher model for distillation; not needed if the data has teacher scores.
+
+    A cross-encoder is a folder or hub id for torch, or a model folder, which is faster. An ensemble is a model folder, whose
+    heads score: its scores are weighted sums of their standard scores in each group.
+    """
 
     model: str
-    kind: Literal["cross-encoder", "bi-encoder"] = "cross-encoder"
+    kind: Literal["cross-encoder", "bi-encoder", "ensemble"] = "cross-encoder"
     head: Head = "dense"  # of a bi-encoder
+    weights: dict[Head, Rate] = Field(default_factory=dict)  # of an ensemble, by head
+
+    @model_validator(mode="after")
+    def _an_ensemble_has_weights(self) -> "TeacherSection":
+        if bool(self.weights) != (self.kind == "ensemble"):
+            given = f"are {self.weights}" if self.weights else "are missing"
+            raise ValueError(f"weights {given}, but kind is {self.kind!r}; expected weights by head of an ensemble only")
+        return self
 
 
 class BatchSection(RecipeSection):
@@ -131,15 +146,13 @@ class BatchSection(RecipeSection):
     sizes: dict[int, int] = Field(default_factory=dict)  # batch size by bucket; overrides `size` and `buckets`
 
 
-Rate = Annotated[float, Field(gt=0)]
-
-
 class RunSection(RecipeSection):
     """Optimisation: duration, learning rates, precision and checkpoints."""
 
     steps: int = Field(ge=1)
     learning_rate: float = Field(default=2e-5, gt=0)
-    head_learning_rate: Rate | dict[Head, Rate] | None = None  # for all heads but dense, or per head
+    # For all heads but dense, or per head; of a cross-encoder, for the layers above the encoder.
+    head_learning_rate: Rate | dict[Head, Rate] | None = None
     warm_up: float = Field(default=0.1, ge=0, lt=1)  # share of the steps
     weight_decay: float = Field(default=0.01, ge=0)
     clip: float = Field(default=1.0, gt=0)
@@ -157,6 +170,25 @@ class RetroMae(RecipeSection):
     decoder_mask: float = Field(default=0.5, gt=0, lt=1)
 
 
+class CrossSection(RecipeSection):
+    """A cross-encoder, which reads query and passage together; it replaces heads and objectives."""
+
+    objectives: list[AnyCrossObjective] = Field(min_length=1)
+    max_tokens: int | None = Field(default=None, gt=8)  # of a pair; None: as many as the encoder reads, at most 512
+    max_query_tokens: int | None = Field(default=None, ge=1)  # None: half of them
+
+    @model_validator(mode="after")
+    def _each_kind_once(self) -> "CrossSection":
+        kinds = [objective.kind for objective in self.objectives]
+        if len(set(kinds)) < len(kinds):
+            raise ValueError(f"objectives are {kinds}; expected each kind once")
+        return self
+
+
+CROSS_MODEL = {"backbone", "checkpoint", "layers", "freeze_embeddings", "freeze_layers", "gradient_checkpointing"}
+"""The keys of `model` that apply to a cross-encoder, with those of its origin."""
+
+
 class Recipe(RecipeSection):
     """A complete training run."""
 
@@ -167,6 +199,7 @@ class Recipe(RecipeSection):
     dev: DevSection = DevSection()
     objectives: list[AnyObjective] = Field(default_factory=list)
     retromae: RetroMae | None = None
+    cross: CrossSection | None = None
     negatives: NegativesSection = NegativesSection()
     teacher: TeacherSection | None = None
     batch: BatchSection = BatchSection()
@@ -174,8 +207,12 @@ class Recipe(RecipeSection):
 
     @model_validator(mode="after")
     def _fits_together(self) -> "Recipe":
-        if bool(self.objectives) == (self.retromae is not None):
-            raise ValueError("expected either objectives or retromae; give one of them")
+        if sum(map(bool, (self.objectives, self.retromae, self.cross))) != 1:
+            raise ValueError("expected objectives, retromae or cross; give one of them")
+        if self.cross is not None:
+            self._require_cross()
+        elif not self.model.heads:
+            raise ValueError("model.heads is missing; expected some of dense, multi, sparse, lexical")
         if self.retromae is not None and self.model.cache_states:
             raise ValueError("retromae masks different words in every epoch, so states cannot be cached; remove cache_states")
         for objective in self.objectives:
@@ -188,6 +225,23 @@ class Recipe(RecipeSection):
         if self.dev.every and self.run.save_every % self.dev.every:
             raise ValueError(f"run.save_every is {self.run.save_every}; expected a multiple of dev.every, {self.dev.every}")
         return self
+
+    def _require_cross(self) -> None:
+        """Refuse what does not apply to a cross-encoder."""
+        model, plain = self.model, ModelSection(backbone="any")
+        for name in set(ModelSection.model_fields) - CROSS_MODEL - {"licence", "source"}:
+            if (value := getattr(model, name)) != getattr(plain, name):
+                raise ValueError(f"model.{name} is {value}, which does not apply to a cross-encoder; leave it out")
+        if self.negatives.source != "given":
+            raise ValueError(f"negatives.source is {self.negatives.source!r}; expected 'given' for a cross-encoder: mine them")
+        if self.batch.sub_batch is not None:
+            raise ValueError("batch.sub_batch splits in-batch negatives, which a cross-encoder has not; use run.accumulate")
+        if self.dev.head is not None:
+            raise ValueError(f"dev.head is {self.dev.head!r}, but a cross-encoder has no heads; leave it out")
+        if isinstance(self.run.head_learning_rate, dict):
+            raise ValueError(
+                "run.head_learning_rate is by head, but a cross-encoder has none; expected one rate, of its output"
+            )
 
 
 def read_recipe(file: Path, changes: Sequence[str] = ()) -> Recipe:

@@ -15,6 +15,7 @@ import shutil
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -29,6 +30,8 @@ from trilens.train.card import write_card
 from trilens.train.checkpointing import last_complete
 from trilens.train.checkpoints import load_checkpoint
 from trilens.train.contrastive_task import contrastive_task
+from trilens.train.cross_model import OUTPUT_LAYERS, cross_model
+from trilens.train.cross_task import cross_evaluator, cross_task
 from trilens.train.curves import draw_curves
 from trilens.train.data.examples import Examples
 from trilens.train.data.mixture import Mixture
@@ -67,9 +70,8 @@ def train(recipe: Recipe, folder: Path, report: ReportProgress = lambda step, va
     log = TrainingLog(folder / "log.jsonl", report)
     _claim(recipe, folder)
     set_seed(recipe.run.seed)
-    data, dev = _data(recipe)
-    model = _model(recipe, data.examples)
-    evaluator = _evaluator(recipe, dev)
+    data, held_out = _data(recipe)
+    model, evaluator = _begin(recipe, data.examples, held_out)
     checkpoint = last_complete(folder)
     arguments = _arguments(recipe, folder, evaluator.primary_metric, evaluate_first=checkpoint is None)
     trainer = _trainer(recipe, arguments, model, data, evaluator, log)
@@ -112,7 +114,17 @@ def _claim(recipe: Recipe, folder: Path) -> None:
     file.write_text(text, encoding="utf-8")
 
 
-def _data(recipe: Recipe) -> tuple[Mixture, DevSet]:
+def _begin(recipe: Recipe, examples: Examples, held_out: Examples) -> tuple[Any, DevEvaluator]:
+    """The model to train, and what measures it on the dev examples."""
+    if recipe.cross is not None:
+        cross = cross_model(recipe.model, recipe.cross)
+        return cross, cross_evaluator(recipe, recipe.cross, cross, held_out)
+    model = _model(recipe, examples)
+    return model, _evaluator(recipe, DevSet.of(held_out, recipe.dev.passages, recipe.run.seed))
+
+
+def _data(recipe: Recipe) -> tuple[Mixture, Examples]:
+    """The training data, and the dev examples."""
     section, seed = recipe.dev, recipe.run.seed
     data = read_examples(recipe.data.sources, seed)
     if section.source is not None:
@@ -122,7 +134,7 @@ def _data(recipe: Recipe) -> tuple[Mixture, DevSet]:
     if recipe.data.limit is not None and recipe.data.limit < len(data.examples):
         sample = np.random.default_rng(seed).choice(len(data.examples), recipe.data.limit, replace=False)
         data = Mixture(data.examples.take(np.sort(sample)).narrowed(), data.weights, seed, data.reports)
-    return data, DevSet.of(held_out, section.passages, seed)
+    return data, held_out
 
 
 def _model(recipe: Recipe, examples: Examples) -> SentenceTransformer:
@@ -162,7 +174,7 @@ def _evaluator(recipe: Recipe, dev: DevSet) -> DevEvaluator:
 def _trainer(
     recipe: Recipe,
     arguments: SentenceTransformerTrainingArguments,
-    model: SentenceTransformer,
+    model: Any,
     data: Mixture,
     evaluator: DevEvaluator,
     log: TrainingLog,
@@ -170,6 +182,8 @@ def _trainer(
     run, world = recipe.run, arguments.world_size
     if recipe.retromae is not None:
         task = retromae_task(recipe.retromae, model, data, run.seed)
+    elif recipe.cross is not None:
+        task = cross_task(recipe, recipe.cross, model, data)
     else:
         task = contrastive_task(recipe, model, data, Path(arguments.output_dir))
     batches = run.steps * run.accumulate * world
@@ -192,6 +206,8 @@ def _arguments(recipe: Recipe, folder: Path, primary: str, evaluate_first: bool)
     head_rate = run.head_learning_rate or {}
     by_head = head_rate if isinstance(head_rate, dict) else {head: head_rate for head in recipe.model.heads if head != "dense"}
     rates = {rf"{head}\.(linear|norm|weigh|transform|bias)\b": rate for head, rate in by_head.items()}
+    if recipe.cross is not None and isinstance(head_rate, float):
+        rates = {OUTPUT_LAYERS: head_rate}
     return SentenceTransformerTrainingArguments(
         output_dir=str(folder),
         max_steps=run.steps,

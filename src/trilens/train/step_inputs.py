@@ -44,30 +44,22 @@ class TextReader(Protocol):
     def __call__(self, texts: list[str], *, task: str) -> dict[str, Any]: ...
 
 
-class ContrastiveInputs:
+class DrawnGroups:
     """Queries with a positive and `count` negatives each, and teacher scores if there are any."""
 
     def __init__(
-        self,
-        examples: Examples,
-        read: TextReader,
-        negatives: NegativeSampler,
-        count: int,
-        seed: int,
-        teacher: Teacher | None = None,
+        self, examples: Examples, negatives: NegativeSampler, count: int, seed: int, teacher: Teacher | None = None
     ) -> None:
-        self._examples, self._read, self._negatives, self._count, self._seed = examples, read, negatives, count, seed
+        self._examples, self._negatives, self._count, self._seed = examples, negatives, count, seed
         self._teacher = teacher
 
-    def sides(self, keys: Tensor) -> tuple[list[Features], Tensor | None]:
-        """Model inputs of queries and docs, and the teacher scores (queries, group), None if there are none."""
+    def drawn(self, keys: Tensor) -> tuple[list[str], list[list[str]], Tensor | None]:
+        """The queries of a step, the docs of each, positive first, and the teacher scores (queries, group) if there are any."""
         epochs, numbers = np.divmod(keys.cpu().numpy(), len(self._examples))
         queries = [self._examples.query(int(number)) for number in numbers]
         groups = self._groups(int(epochs[0]), [int(number) for number in numbers])
         docs = [[self._examples.passage(int(passage)) for passage in group] for group in groups]
-        sides = [self._read(queries, task="query"), self._read([doc for group in docs for doc in group], task="document")]
-        moved = [{name: _moved(value, keys.device) for name, value in side.items()} for side in sides]
-        return moved, self._scores(queries, docs, numbers, groups)
+        return queries, docs, self._scores(queries, docs, numbers, groups)
 
     def save(self, folder: Path) -> None:
         """Save the state of the negative sampler."""
@@ -111,6 +103,28 @@ class ContrastiveInputs:
             return {}
         passages = np.concatenate([self._examples.positives(number), self._examples.negatives(number)])
         return dict(zip(passages.tolist(), scores.tolist(), strict=True))
+
+
+class ContrastiveInputs(DrawnGroups):
+    """The drawn queries and docs, each encoded by itself."""
+
+    def __init__(
+        self,
+        examples: Examples,
+        read: TextReader,
+        negatives: NegativeSampler,
+        count: int,
+        seed: int,
+        teacher: Teacher | None = None,
+    ) -> None:
+        super().__init__(examples, negatives, count, seed, teacher)
+        self._read = read
+
+    def sides(self, keys: Tensor) -> tuple[list[Features], Tensor | None]:
+        """Model inputs of queries and docs, and the teacher scores (queries, group), None if there are none."""
+        queries, docs, scores = self.drawn(keys)
+        sides = [self._read(queries, task="query"), self._read([doc for group in docs for doc in group], task="document")]
+        return [{name: _moved(value, keys.device) for name, value in side.items()} for side in sides], scores
 
 
 def text_reader(model: SentenceTransformer) -> TextReader:

@@ -1,6 +1,6 @@
-"""Teacher models for distillation: cross-encoders and bi-encoders that score the docs of a query."""
+"""Teacher models for distillation: cross-encoders, bi-encoders and ensembles of heads that score the docs of a query."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -8,8 +8,12 @@ import torch
 from torch import Tensor
 
 from trilens.encode.folder import Head
+from trilens.encode.models import resolve_model
+from trilens.encode.onnx import OnnxEncoder
 from trilens.train.grad_cache import encode, join
-from trilens.train.negatives.cross_encoder import CrossEncoderScorer
+from trilens.train.losses.ensemble import ensemble_scores
+from trilens.train.negatives.cross_encoder import open_cross_encoder
+from trilens.train.negatives.scorers import EncoderScorer
 from trilens.train.objectives import grouped, own_scores
 from trilens.train.recipe import TeacherSection
 from trilens.train.step_inputs import Teacher, text_reader
@@ -21,7 +25,7 @@ class CrossEncoderTeacher:
     """Scores with a cross-encoder, the most accurate and slowest kind of teacher."""
 
     def __init__(self, name: str) -> None:
-        self._scorer = CrossEncoderScorer(name, raw=True)
+        self._scorer = open_cross_encoder(name, raw=True)
 
     def __call__(self, queries: Sequence[str], docs: Sequence[Sequence[str]]) -> Tensor:
         """Raw scores (queries, docs per query), before any sigmoid."""
@@ -55,10 +59,32 @@ class BiEncoderTeacher:
         return own_scores(self._head, query_outputs, grouped(doc_outputs, len(queries)))
 
 
+class EnsembleTeacher:
+    """The weighted sum of the standard scores that the heads of a model folder give each group, as in a fusion by zscore."""
+
+    def __init__(self, name: str, weights: Mapping[Head, float]) -> None:
+        encoder = OnnxEncoder(resolve_model(name), heads=[*weights])
+        self._scorers = {head: EncoderScorer(encoder, head) for head in weights}
+        self._weights = weights
+
+    def __call__(self, queries: Sequence[str], docs: Sequence[Sequence[str]]) -> Tensor:
+        """Scores (queries, docs per query). A doc without a score, such as one without tokens, gets the lowest of its group."""
+        scores = {head: torch.from_numpy(np.stack(scorer.score(queries, docs))) for head, scorer in self._scorers.items()}
+        return ensemble_scores({head: _lowest_for_missing(values) for head, values in scores.items()}, self._weights)
+
+
+def _lowest_for_missing(scores: Tensor) -> Tensor:
+    known = scores.isfinite()
+    lowest = scores.where(known, torch.inf).amin(1, keepdim=True)
+    return scores.where(known, lowest.where(lowest.isfinite(), 0))
+
+
 def make_teacher(section: TeacherSection | None) -> Teacher | None:
     """The teacher of a recipe, None if it has none."""
     if section is None:
         return None
     if section.kind == "cross-encoder":
         return CrossEncoderTeacher(section.model)
+    if section.kind == "ensemble":
+        return EnsembleTeacher(section.model, section.weights)
     return BiEncoderTeacher(section.model, section.head)

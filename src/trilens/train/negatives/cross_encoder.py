@@ -1,12 +1,17 @@
-"""`CrossEncoderScorer`: a sentence-transformers cross-encoder as a scorer."""
+"""Cross-encoders as scorers: model folders, and those of sentence-transformers."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from trilens.encode.cross_encoder import CrossEncoder as FolderEncoder
+from trilens.encode.folder import CONFIG_FILE
+from trilens.encode.models import cached_models, resolve_model
 from trilens.errors import BadInput, BadModel
 from trilens.kernels.array_types import Float32s
+from trilens.train.negatives.scorers import Scorer
 
 
 class CrossEncoderScorer:
@@ -46,3 +51,27 @@ class CrossEncoderScorer:
         if scores.ndim != 1:
             raise BadModel(f"cross-encoder {self._name} gives {scores.shape[1]} scores per pair; expected one: choose another")
         return np.split(scores, np.cumsum([len(texts) for texts in passages])[:-1])
+
+
+class FolderScorer:
+    """Scores pairs with a model folder, without torch; `raw` scores skip the sigmoid."""
+
+    def __init__(self, path: Path, threads: int | None = None, raw: bool = False) -> None:
+        self._encoder, self._raw = FolderEncoder(path, threads), raw
+
+    @property
+    def name(self) -> str:
+        """The fingerprint of the model."""
+        return self._encoder.name
+
+    def score(self, queries: Sequence[str], passages: Sequence[Sequence[str]]) -> list[Float32s]:
+        """See `Scorer`."""
+        scores = self._encoder.score(queries, passages)
+        return scores if self._raw else [(1 / (1 + np.exp(-np.float64(single)))).astype(np.float32) for single in scores]
+
+
+def open_cross_encoder(model: str, threads: int | None = None, raw: bool = False) -> Scorer:
+    """The cross-encoder of a model folder or, for any other folder or a hub id, of sentence-transformers."""
+    if model in cached_models() or (Path(model).expanduser() / CONFIG_FILE).is_file():
+        return FolderScorer(resolve_model(model), threads, raw)
+    return CrossEncoderScorer(model, raw=raw)
