@@ -2,8 +2,8 @@
 
 import json
 import os
-import signal
 import shutil
+import signal
 from pathlib import Path
 from typing import Any
 

@@ -249,7 +249,8 @@ AnyObjective = Annotated[InfoNce | Vdr | Late | M3 | Ensemble | Distillation, Fi
 class Objectives(nn.Module):
     """The loss module of the trainer: encodes queries and docs, and returns the weighted loss of each objective by name.
 
-    The trainer sets `step`, and logs the `accuracies` of the trained heads in the last batch. With `sub_batch`, at most this many texts are encoded at a time (`grad_cache.py`).
+    The trainer sets `step`, and logs the `accuracies` of the trained heads in the last batch. With `sub_batch`, at most this
+    many texts are encoded at a time (`grad_cache.py`).
     """
 
     def __init__(self, model: nn.Module, objectives: Sequence[Objective], sub_batch: int | None = None) -> None:

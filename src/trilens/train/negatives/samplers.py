@@ -1,4 +1,4 @@
-"""Samplers of hard negatives: from a table of candidates, from a search over token bags, at random, or from several of these."""
+"""Samplers of hard negatives: from a table of candidates, from a search over token bags, at random, or from several."""
 
 from collections.abc import Sequence
 from pathlib import Path
