@@ -58,7 +58,7 @@ def test_one_head_as_a_model_of_sentence_transformers(tmp_path: Path, trilens: T
         (["--precision", "int8"], "--precision does not apply to --format sentence-transformers"),
     ):
         refused = trilens(*arguments, *more)
-        assert refused.code == 2 and says in refused.err
+        assert refused.code == 1 and says in refused.err
     assert trilens(*arguments, "--head", "dense", "--force").code == 0
 
 

@@ -73,7 +73,7 @@ class _Explainer:
         late = search.late if name == search.options.rerank else None
         encoded = Encoded() if late else search.encoded[name]
         params = search.rerank_params if name == search.options.rerank else search.options.params.get(name)
-        target = ExplainTarget(query, encoded, row, passage.text, score, params)
+        target = ExplainTarget(query if late else search.text(0, name), encoded, row, passage.text, score, params)
         parts: ScoreParts = late.explain_text(target) if late else self._snapshot.searcher(name).explain(target)
         expansion = search.expansions[name][0] if name in search.expansions else None
         return Explanation(

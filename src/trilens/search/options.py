@@ -121,7 +121,7 @@ class SearchOptions(Frozen):
     fusion   how several lenses are fused, such as "zscore:bm25=1,dense=2" or "all" (None: as tuned for these lenses, else
              that of the model for them, else rrf); with `rerank` only its depth applies
     expand   pseudo-relevance feedback: "on", or settings such as "docs=10,terms=20"
-    hyde     HyDE: the address of a language model that writes a passage to search for
+    hyde     the address of a language model that writes a passage to search for (HyDE, query2doc)
     details  add to each hit a snippet with its matches, and how strongly each lens finds that it matches
     """
 
@@ -200,9 +200,10 @@ class SearchOptions(Frozen):
             fusion.require_lenses(lenses)
         if self.rerank in self.params and self.rerank not in lenses and not lens_type(self.rerank or "").score_params:
             raise BadInput(f"params are given for {self.rerank}, which re-ranks by exact scores; leave them out")
+        expandable = self.hyde.applies_to(lens_types()) if self.hyde else []
         for option, able, used in (
             ("expand", lenses_with("expansion"), lenses),
-            ("hyde", lenses_with("hyde"), self.used_lenses),
+            ("hyde", expandable, self.used_lenses),
         ):
             if getattr(self, option) and not set(used) & set(able):
                 raise BadInput(
