@@ -1,10 +1,9 @@
 """Asking a language model whose service answers well, badly, slowly or not at all."""
 
 from collections.abc import Sequence
-from email.utils import format_datetime
 from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 from pathlib import Path
-from typing import Any
 
 import pytest
 

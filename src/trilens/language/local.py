@@ -29,7 +29,8 @@ def load(path: Path) -> tuple[Any, Any]:
         model = AutoModelForCausalLM.from_pretrained(str(place), local_files_only=True, dtype=torch.float32, **options)
     except (OSError, ValueError, KeyError, NotImplementedError) as error:
         reason = " ".join(str(error).split())[:200]
-        raise BadModel(f"{path} cannot be loaded ({reason}); expected a causal language model: a folder or a GGUF file") from error
+        expected = "a causal language model: a folder or a GGUF file"
+        raise BadModel(f"{path} cannot be loaded ({reason}); expected {expected}") from error
     return tokenizer, model.eval()
 
 
@@ -37,7 +38,8 @@ def write(path: Path, prompt: str, max_tokens: int) -> str:
     """What the model writes, always its most likely continuation; a model for chats answers the prompt."""
     tokenizer, model = load(path)
     if tokenizer.chat_template:
-        prompt = tokenizer.apply_chat_template([{"role": "user", "content": prompt}], tokenize=False, add_generation_prompt=True)
+        said = [{"role": "user", "content": prompt}]
+        prompt = tokenizer.apply_chat_template(said, tokenize=False, add_generation_prompt=True)
     inputs = tokenizer(prompt, return_tensors="pt", add_special_tokens=not tokenizer.chat_template)
     longest = getattr(model.config, "max_position_embeddings", None)
     count = inputs["input_ids"].shape[1]

@@ -37,9 +37,11 @@ def complete(address: str, model: str, prompt: str, max_tokens: int, timeout: fl
     request = Request(address, json.dumps(body).encode(), headers, method="POST")
     is_cut = Event()
     try:
-        with _cut_after(timeout, is_cut) as handlers:
-            with build_opener(_NoRedirect, *handlers).open(request, timeout=timeout) as response:
-                content = response.read(MOST_BYTES)
+        with (
+            _cut_after(timeout, is_cut) as handlers,
+            build_opener(_NoRedirect, *handlers).open(request, timeout=timeout) as response,
+        ):
+            content = response.read(MOST_BYTES)
     except HTTPError as error:
         raise _refused(address, error) from error
     except (URLError, HTTPException, OSError) as error:

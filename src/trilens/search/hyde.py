@@ -33,7 +33,7 @@ class Hyde(LanguageModel):
     @classmethod
     def _known_lenses(cls, names: tuple[str, ...] | None) -> tuple[str, ...] | None:
         if unknown := [name for name in names or () if name not in lens_types()]:
-            raise ValueError(f"has {unknown[0]!r}, which is no lens; expected some of {', '.join(lens_types())}")
+            raise ValueError(f"lenses has {unknown[0]!r}, which is no lens; expected some of {', '.join(lens_types())}")
         return names
 
     def applies_to(self, names: Iterable[str]) -> list[str]:
@@ -79,7 +79,7 @@ def expand_with_passages(
         else:
             copied = [" ".join([query] * known.query_copies) for query in queries]
             expanded.texts[name] = [f"{query} {passage}" for query, passage in zip(copied, passages, strict=True)]
-            expanded.encoded |= lenses.encode_queries([name], expanded.texts[name], params)
+            expanded.encoded.update(lenses.encode_queries([name], expanded.texts[name], params))
         method = "hyde" if known.hyde else "query2doc"
         expanded.infos[name] = [{"method": method, "model": hyde.model, "passage": passage} for passage in passages]
     return expanded

@@ -73,8 +73,8 @@ def _expressible(description: ModelDescription, head: Head | None) -> PlainHead:
         reason = "it attends to the mask tokens that queries are filled up with, and SentenceTransformer adds none"
     if reason:
         raise BadInput(
-            f"sentence-transformers cannot express the head {head!r}: {reason}; export it as a model folder of trilens, without "
-            "--format"
+            f"sentence-transformers cannot express the head {head!r}: {reason}; export it as a model folder of trilens, "
+            "without --format"
         )
     return "dense" if head == "dense" else "multi"
 
@@ -164,8 +164,8 @@ def _compare(model: SentenceTransformer, head: PlainHead, plain: Any) -> None:
             found = np.asarray(actual, np.float32)
             if found.shape != expected.shape or np.abs(found - expected).max(initial=0) > ALIKE:
                 raise BadModel(
-                    f"the head {head!r} as a model of sentence-transformers gives other vectors than the original; export it as "
-                    "a model folder of trilens, without --format"
+                    f"the head {head!r} as a model of sentence-transformers gives other vectors than the original; export it "
+                    "as a model folder of trilens, without --format"
                 )
 
 
