@@ -1,6 +1,8 @@
 """Language models that run in this process: a folder of transformers, or a GGUF file."""
 
+from contextlib import redirect_stderr
 from functools import lru_cache
+from io import StringIO
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -25,8 +27,9 @@ def load(path: Path) -> tuple[Any, Any]:
     logging.disable_progress_bar()
     place, options = (path.parent, {"gguf_file": path.name}) if path.is_file() else (path, {})
     try:
-        tokenizer = AutoTokenizer.from_pretrained(str(place), local_files_only=True, **options)
-        model = AutoModelForCausalLM.from_pretrained(str(place), local_files_only=True, dtype=torch.float32, **options)
+        with redirect_stderr(StringIO()):  # progress bars that ignore the line above
+            tokenizer = AutoTokenizer.from_pretrained(str(place), local_files_only=True, **options)
+            model = AutoModelForCausalLM.from_pretrained(str(place), local_files_only=True, dtype=torch.float32, **options)
     except (OSError, ValueError, KeyError, NotImplementedError) as error:
         reason = " ".join(str(error).split())[:200]
         expected = "a causal language model: a folder or a GGUF file"
