@@ -84,8 +84,9 @@ def _mined(source: Mined, examples: Examples, seed: int, folder: Path) -> Negati
     """The table of mined negatives; a resumed run reads it."""
     if folder.exists():
         return NegativeTable.load(folder)
-    ranks = {"first": source.skip + 1, "least": source.count, "answers": source.answer_kind, "seed": seed}
-    table = mined_table(examples, source.lens, source.model, source.depth + source.skip, **ranks)
+    found_by = (source.lens, source.model, source.depth + source.skip)
+    first, answers = source.skip + 1, source.answer_kind
+    table = mined_table(examples, *found_by, first=first, least=source.count, answers=answers, seed=seed)
     table.save(folder)
     return table
 

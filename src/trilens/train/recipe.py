@@ -166,7 +166,7 @@ class Recipe(RecipeSection):
     dev: DevSection = DevSection()
     objectives: list[AnyObjective] = Field(default_factory=list)
     retromae: RetroMae | None = None
-    negatives: NegativeSources = Field(default_factory=lambda: [Given(source="given")])  # in addition to in-batch negatives
+    negatives: NegativeSources = [Given(source="given")]  # in addition to in-batch negatives
     teacher: TeacherSection | None = None
     batch: BatchSection = BatchSection()
     run: RunSection

@@ -11,7 +11,7 @@ pytest.importorskip("torch", reason="training needs torch: pip install trilens[t
 from trilens.train.data.examples import Examples
 from trilens.train.data.raw_example import RawExample
 from trilens.train.negatives.negative_table import NegativeTable, mined_table
-from trilens.train.negatives.samplers import MixedSampler, RandomSampler, RefreshSampler, TableSampler
+from trilens.train.negatives.samplers import MixedSampler, NegativeSampler, RandomSampler, RefreshSampler, TableSampler
 
 from ..data.make import make_examples
 from .words import CORPUS
@@ -31,7 +31,7 @@ def examples() -> Examples:
 def mixed(examples: Examples, given: int = 1, mined: int = 1, random: int = 2) -> MixedSampler:
     mined_by_bm25 = mined_table(examples, "bm25", None, 5, first=1, least=0, answers=None, seed=1)
     tables = NegativeTable.of_given(examples, 1), mined_by_bm25
-    samplers = [*map(TableSampler, tables), RandomSampler(examples, 1)]
+    samplers: list[NegativeSampler] = [*map(TableSampler, tables), RandomSampler(examples, 1)]
     return MixedSampler(examples, list(zip(samplers, (given, mined, random), strict=True)), 1)
 
 
@@ -85,7 +85,7 @@ def test_mined_negatives_have_no_answers(examples: Examples) -> None:
 
 def test_only_refreshed_tables_are_saved(examples: Examples, tmp_path: Path) -> None:
     table = NegativeTable.of_given(examples, 1)
-    samplers = [(TableSampler(table), 1), (RefreshSampler(examples, 1, least=0), 2)]
+    samplers: list[tuple[NegativeSampler, int]] = [(TableSampler(table), 1), (RefreshSampler(examples, 1, least=0), 2)]
     sampler = MixedSampler(examples, samplers, 1)
     sampler.save(tmp_path / "state")
     assert [file.name for file in (tmp_path / "state").iterdir()] == ["1"]

@@ -15,7 +15,9 @@ from trilens.language.local import load
 from trilens.language.model import LanguageModel, ask
 from trilens.train.synthesis.synthesize import SynthesisConfig, synthesize
 
-TEMPLATE = "{% for message in messages %}the quick {{ message.content }}{% endfor %}{% if add_generation_prompt %} fox{% endif %}"
+TEMPLATE = (
+    "{% for message in messages %}the quick {{ message.content }}{% endfor %}{% if add_generation_prompt %} fox{% endif %}"
+)
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +25,7 @@ def writer(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tiny.bert(tmp_path_factory.mktemp("writer"))
     torch.manual_seed(0)
     sizes = {"vocab_size": len(tiny.BERT_VOCABULARY), "hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1}
-    config = LlamaConfig(**sizes, num_attention_heads=2, max_position_embeddings=60, eos_token_id=None, bos_token_id=None)
+    config = LlamaConfig(**sizes, num_attention_heads=2, max_position_embeddings=200, eos_token_id=None, bos_token_id=None)
     LlamaForCausalLM(config).save_pretrained(folder)
     return folder
 
@@ -52,8 +54,8 @@ def test_the_template_of_a_chat_is_used(writer: Path, tmp_path: Path) -> None:
 def test_what_cannot_be_used(writer: Path, tmp_path: Path) -> None:
     with pytest.raises(BadModel, match="cannot be loaded .*; expected a causal language model: a folder or a GGUF file"):
         LanguageModel(url=f"local:{tmp_path}").require_reachable()
-    with pytest.raises(BadModel, match=r"the prompt has \d+ tokens and .* takes 53; expected a shorter text"):
-        ask(LanguageModel(url=f"local:{writer}"), "dog " * 60, 7)
+    with pytest.raises(BadModel, match=r"the prompt has \d+ tokens and .* takes 193; expected a shorter text"):
+        ask(LanguageModel(url=f"local:{writer}"), "dog " * 200, 7)
 
 
 def test_questions_without_a_service(writer: Path, tmp_path: Path) -> None:

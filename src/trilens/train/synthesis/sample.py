@@ -69,12 +69,9 @@ class Sample:
 
 def _live_rows(snapshot: Snapshot) -> Int64s:
     """The numbers of all rows that are not deleted."""
-    masks = [np.ones(len(segment), np.bool_) if live is None else live for segment, live in _segments(snapshot)]
+    segments = zip(snapshot.segments, snapshot.live, strict=True)
+    masks = [np.ones(len(segment), np.bool_) if live is None else live for segment, live in segments]
     return np.flatnonzero(np.concatenate([np.zeros(0, np.bool_), *masks]))
-
-
-def _segments(snapshot: Snapshot) -> list[tuple[object, object]]:
-    return list(zip(snapshot.segments, snapshot.live, strict=True))
 
 
 def _one_of_several(rows: Int64s, keys: Int64s) -> Int64s:
