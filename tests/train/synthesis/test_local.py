@@ -52,7 +52,7 @@ def test_the_template_of_a_chat_is_used(writer: Path, tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_used(writer: Path, tmp_path: Path) -> None:
-    with pytest.raises(BadModel, match="cannot be loaded .*; expected a causal language model: a folder or a GGUF file"):
+    with pytest.raises(BadModel, match=r"cannot be loaded .*; expected a causal language model: a folder or a GGUF file"):
         LanguageModel(url=f"local:{tmp_path}").require_reachable()
     with pytest.raises(BadModel, match=r"the prompt has \d+ tokens and .* takes 193; expected a shorter text"):
         ask(LanguageModel(url=f"local:{writer}"), "dog " * 200, 7)
