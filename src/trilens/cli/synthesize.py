@@ -50,7 +50,7 @@ def synthesize(
         str | None,
         typer.Option("--lens", metavar="NAMES", help="Lenses of that search.", show_default="those of `trilens search`"),
     ] = None,
-    max_tokens: Annotated[int, typer.Option(min=1, metavar="N", help="Longest answer.")] = 128,
+    max_tokens: Annotated[int, typer.Option(min=1, metavar="N", help="Longest question, in tokens.")] = 64,
     max_characters: Annotated[int, typer.Option(min=1, metavar="N", help="Longest part of a passage that is shown.")] = 4000,
     parallel: Annotated[int, typer.Option(min=1, max=256, metavar="N", help="Requests at a time.")] = 4,
     timeout: Annotated[float, typer.Option(min=0.1, metavar="SECONDS", help="Time for one answer.")] = 60.0,

@@ -4,7 +4,7 @@ runs/NAME/recipe.yaml   the recipe with all defaults
          /log.jsonl     losses and dev metrics by step
          /curves.png    the same as an image
          /checkpoint-N  the last and the best checkpoint
-         /model         the best model, for `trilens export`, sentence-transformers or another recipe
+         /model         the best model, for `trilens export` or another recipe
          /result.json   dev metrics before and after, duration
          /README.md     the model card
 """

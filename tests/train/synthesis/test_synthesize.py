@@ -62,7 +62,7 @@ def test_every_passage_gets_its_question(collection: Collection, tmp_path: Path)
     assert report == SynthesisReport(passages=DOCS, questions=DOCS, kept=DOCS, not_found=0, silent=0)
     found = {line["positive_ctxs"][0]["passage_id"]: line["question"] for line in lines(out)}
     assert found == {f"d{number}": f"Where is {name(number)}?" for number in range(DOCS)}
-    assert {request["body"]["max_tokens"] for request in service.requests} == {128}
+    assert {request["body"]["max_tokens"] for request in service.requests} == {64}
     examples = read_examples([parse_source({"format": "dpr", "path": str(out)})]).examples
     assert len(examples) == examples.passage_count == DOCS
     assert examples.passage(int(examples.positives(0)[0])) == f"The place {examples.query(0)[9:-1]} lies in the north."

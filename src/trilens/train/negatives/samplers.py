@@ -18,8 +18,7 @@ from trilens.train.negatives.random_negatives import random_negatives
 class NegativeSampler(Protocol):
     """Draws `count` negatives for each of the given examples, as passage numbers; a draw does not depend on earlier draws.
 
-    The first n of a larger draw are those of a draw of n. `save` and `load` store the sampler's state in a folder of the
-    checkpoint; a sampler may be stateless.
+    `save` and `load` store the sampler's state in a folder of the checkpoint; a sampler may be stateless.
     """
 
     def draw(self, epoch: int, examples: Sequence[int], count: int) -> list[Int64s]: ...

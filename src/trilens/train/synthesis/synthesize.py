@@ -40,7 +40,7 @@ class SynthesisConfig(Frozen):
     limit       number of random passages; None: all
     found_in    keep a question if the first results of a search for it have its passage; 0 keeps all
     lenses      lenses of that search; None: as the collection is searched by default
-    max_tokens  longest answer
+    max_tokens  longest question
     max_characters  longest part of a passage that is shown to the model
     """
 
@@ -49,9 +49,14 @@ class SynthesisConfig(Frozen):
     limit: int | None = Field(default=None, ge=1)
     found_in: int = Field(default=10, ge=0)
     lenses: tuple[str, ...] | None = None
-    max_tokens: int = Field(default=128, ge=1)
+    max_tokens: int = Field(default=64, ge=1)
     max_characters: int = Field(default=4000, ge=1)
     seed: int = Field(default=0, ge=0)
+
+    @property
+    def longest_answer(self) -> int:
+        """In tokens."""
+        return self.questions * self.max_tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +105,7 @@ class Synthesis:
         shown = self._sample.characters(done).clip(max=self._config.max_characters)
         prompt = len(prompt_for("", self._config.questions))
         tokens = int(shown.sum() + prompt * len(shown)) // CHARACTERS_PER_TOKEN
-        return Estimate(len(shown), tokens, len(shown) * self._config.max_tokens)
+        return Estimate(len(shown), tokens, len(shown) * self._config.longest_answer)
 
     def run(
         self, journal: Journal, parallel: int = 4, patience: float = 600.0, progress: Progress = lambda count: None
@@ -117,7 +122,7 @@ class Synthesis:
         def answered(number: int) -> tuple[int, str]:
             text = self._sample[number].text[: self._config.max_characters]
             prompt = prompt_for(text, self._config.questions)
-            return number, ask(self._model, prompt, self._config.max_tokens, patience)
+            return number, ask(self._model, prompt, self._config.longest_answer, patience)
 
         try:
             for number, answer in in_order(answered, range(done, len(self)), parallel):
