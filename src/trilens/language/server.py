@@ -12,7 +12,16 @@ from threading import Event, Timer
 from typing import Any
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
-from urllib.request import BaseHandler, HTTPHandler, HTTPRedirectHandler, HTTPSHandler, Request, build_opener
+from urllib.request import (
+    BaseHandler,
+    HTTPHandler,
+    HTTPRedirectHandler,
+    HTTPSHandler,
+    Request,
+    build_opener,
+    getproxies,
+    proxy_bypass,
+)
 
 from trilens.errors import ServiceBusy, ServiceFailed
 
@@ -55,8 +64,10 @@ def complete(address: str, model: str, prompt: str, max_tokens: int, timeout: fl
 
 
 def require_reachable(address: str, timeout: float) -> None:
-    """Raise unless something listens at the address."""
+    """Raise unless something listens at the address; behind a proxy, only a request can tell."""
     parts = urlsplit(address)
+    if parts.scheme in getproxies() and not proxy_bypass(parts.netloc):
+        return
     try:
         socket.create_connection((parts.hostname, parts.port or PORTS[parts.scheme]), timeout).close()
     except (OSError, ValueError) as error:
