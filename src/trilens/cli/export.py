@@ -11,10 +11,10 @@ import typer
 from trilens.cli.options import Json
 from trilens.cli.progress import progress_bar
 from trilens.cli.render import out, print_json
+from trilens.encode.folder import Head
 from trilens.errors import BadInput
 
 if TYPE_CHECKING:
-    from trilens.encode.folder import Head
     from trilens.export.folder import Exported
 
 INSTALL = "exporting needs more packages: run `pip install 'trilens[export]'`"
@@ -41,7 +41,7 @@ def export(
         typer.Option(help="trilens: ONNX graphs of all heads; sentence-transformers: one head as its plain model, in torch."),
     ] = "trilens",
     head: Annotated[
-        Literal["dense", "multi", "sparse", "lexical"] | None,
+        Head | None,
         typer.Option(help="Head of a sentence-transformers model.", show_default="the only one"),
     ] = None,
     precision: Annotated[
@@ -145,7 +145,7 @@ def export(
     _print(exported, check)
 
 
-def _export_head(context: typer.Context, source: Path, target: Path, head: "Head | None", force: bool) -> None:
+def _export_head(context: typer.Context, source: Path, target: Path, head: Head | None, force: bool) -> None:
     given = (context.get_parameter_source(name) for name in context.params)
     options = {name for name, origin in zip(context.params, given, strict=True) if origin and origin.name == "COMMANDLINE"}
     if others := sorted(options - {"source", "target", "format", "head", "force"}):

@@ -8,7 +8,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from trilens.datasets.answers import AnswerKind
 
 
-class _Source(BaseModel):
+class _Negatives(BaseModel):
     """Options of all sources. `count`: negatives per query, drawn anew in each epoch."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -16,7 +16,7 @@ class _Source(BaseModel):
     count: int = Field(default=1, ge=0)
 
 
-class _Searched(_Source):
+class _Searched(_Negatives):
     """Options of sources that search. `answers`: exclude passages that contain an answer."""
 
     depth: int = Field(default=50, ge=1)  # size of the pool: number of top hits to draw from
@@ -32,7 +32,7 @@ class _Skipping(_Searched):
     skip: int = Field(default=0, ge=0)  # number of top hits to skip, which are often unlabelled positives
 
 
-class Given(_Source):
+class Given(_Negatives):
     """The negatives in the data."""
 
     source: Literal["given"]
@@ -66,7 +66,7 @@ class Refreshed(_Skipping):
     lens: Literal["dense", "multi", "sparse", "lexical"] = "dense"
 
 
-class Random(_Source):
+class Random(_Negatives):
     """Any passages."""
 
     source: Literal["random"]
