@@ -43,12 +43,12 @@ def test_importing_the_client_loads_nothing_heavy_but_numpy() -> None:
     assert done.stdout == "['numpy']\n"
 
 
-def test_only_training_and_the_check_of_an_export_need_torch() -> None:
+def test_only_training_the_check_of_an_export_and_local_language_models_need_torch() -> None:
     assert len(SOURCES) > 20
     heavy = {"torch", "transformers", "sentence_transformers"}
     users = {path for path in SOURCES if heavy & set(imported(ast.parse(path.read_text())))}
-    check = ROOT / "src/trilens/export/check.py"
-    assert check in users and all(path.is_relative_to(ROOT / "src/trilens/train") for path in users - {check})
+    alone = {ROOT / "src/trilens/export/check.py", ROOT / "src/trilens/language/local.py"}
+    assert alone < users and all(path.is_relative_to(ROOT / "src/trilens/train") for path in users - alone)
 
 
 def test_only_exports_need_onnx() -> None:

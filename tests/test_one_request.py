@@ -75,7 +75,11 @@ CASES = {
         Case(
             {"lenses": ["dense"], "hyde": {"url": "HYDE", "model": "tiny"}},
             ["--lens", "dense", "--hyde", "HYDE", "--hyde-model", "tiny"],
-        )
+        ),
+        Case(
+            {"lenses": ["bm25", "dense"], "hyde": {"url": "HYDE", "lenses": ["bm25"]}},
+            ["--lens", "bm25,dense", "--hyde", "HYDE", "--hyde-lens", "bm25"],
+        ),
     ],
     "details": [Case({"details": True}, ["--details"])],
 }

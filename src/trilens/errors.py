@@ -85,6 +85,14 @@ class ServiceFailed(TrilensError):
     """An external service did not answer as expected."""
 
 
+class ServiceBusy(ServiceFailed):
+    """An external service did not answer, which another attempt may change after `wait` seconds (None: it named no time)."""
+
+    def __init__(self, message: str, wait: float | None = None) -> None:
+        super().__init__(message)
+        self.wait = wait
+
+
 class Stopped(TrilensError):
     """Work was stopped because its time was over or nobody waited for it any more."""
 

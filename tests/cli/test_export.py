@@ -45,11 +45,29 @@ def test_without_torch_it_says_that_it_was_not_checked(
     assert "Not checked" in (tmp_path / "mine" / "README.md").read_text()
 
 
+def test_one_head_as_a_model_of_sentence_transformers(tmp_path: Path, trilens: Trilens) -> None:
+    write_plain(tmp_path / "weights")
+    arguments = ("export", tmp_path / "weights", tmp_path / "plain", "--format", "sentence-transformers")
+    done = trilens(*arguments)
+    assert done.code == 0 and "plain: dense, for sentence_transformers.SentenceTransformer" in done.out
+    kinds = [module["type"] for module in json.loads((tmp_path / "plain" / "modules.json").read_text())]
+    assert kinds and all(kind.startswith("sentence_transformers.") for kind in kinds)
+    for more, says in (
+        ([], "is not empty"),
+        (["--head", "sparse", "--force"], "the model has no head 'sparse'; expected one of dense"),
+        (["--precision", "int8"], "--precision does not apply to --format sentence-transformers"),
+    ):
+        refused = trilens(*arguments, *more)
+        assert refused.code == 1 and says in refused.err
+    assert trilens(*arguments, "--head", "dense", "--force").code == 0
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
         (["nothing", "made"], "there is no folder nothing"),
         (["weights", "weights"], "which would be replaced"),
+        (["weights", "made", "--head", "dense"], "a model folder of trilens has all heads"),
         (["weights", "made", "--multi", "3"], "--multi is '3'; expected a JSON object"),
         (["weights", "made", "--multi", "{"], "--multi is '{'; expected a JSON object"),
         (["weights", "made", "--texts", "none.jsonl"], "none.jsonl does not exist"),

@@ -13,7 +13,7 @@ from trilens.cli.main import COMMANDS, load_command
 
 from .conftest import CORPUS, Trilens
 
-CHOICES = ("format", "pooling", "precision")  # the help lists their values
+CHOICES = ("format", "head", "of", "pooling", "precision")  # the help lists their values
 NAMES = [name for names in COMMANDS.values() for name in names]
 
 

@@ -99,7 +99,10 @@ def test_other_mistakes_keep_their_kind() -> None:
         ({"lenses": ["bm25", "dense"], "fusion": "rrf:multi=1"}, "gives a weight to multi"),
         ({"lenses": ["bm25"], "rerank": "multi", "fusion": "zscore"}, "expected only a depth, such as rrf:depth=200"),
         ({"lenses": ["dense"], "expand": "on"}, "expand is given, but the lenses searched are dense; it applies to bm25"),
-        ({"lenses": ["bm25"], "hyde": "http://localhost:1/v1"}, "hyde is given, but .* it applies to dense"),
+        (
+            {"lenses": ["bm25"], "hyde": {"url": "http://localhost:1/v1", "lenses": ["dense"]}},
+            "hyde is given, but .* it applies to dense",
+        ),
     ],
 )
 def test_inapplicable_options_are_refused(options: dict[str, object], message: str) -> None:

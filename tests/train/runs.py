@@ -54,6 +54,16 @@ KINDS: dict[str, dict[str, Any]] = {
         "objectives": [{"kind": "info_nce"}],
         "negatives": {"source": "refresh", "count": 2, "depth": 6, "every": 2},
     },
+    "mixed": {
+        "heads": ["dense"],
+        "objectives": [{"kind": "info_nce"}],
+        "negatives": [
+            {"source": "given", "count": 1},
+            {"source": "mined", "count": 2, "depth": 9},
+            {"source": "refresh", "count": 1, "depth": 6, "every": 1},
+            {"source": "random", "count": 1},
+        ],
+    },
     "fitted": {
         "heads": ["dense", "multi", "sparse", "lexical"],
         "objectives": [{"kind": "late"}, {"kind": "vdr", "temperature": 2.0}, {"kind": "info_nce", "head": "lexical"}],

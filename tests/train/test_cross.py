@@ -131,7 +131,7 @@ def test_an_ensemble_of_heads_is_a_teacher() -> None:
         ("model.heads=[dense]", "model.heads is ['dense'], which does not apply to a cross-encoder"),
         ("model.freeze=true", "model.freeze is True, which does not apply"),
         ("objectives=[{kind: info_nce}]", "expected objectives, retromae or cross; give one of them"),
-        ("negatives.source=refresh", "negatives.source is 'refresh'; expected 'given'"),
+        ("negatives.source=refresh", "a cross-encoder cannot search"),
         ("batch.sub_batch=2", "batch.sub_batch splits in-batch negatives"),
         ("dev.head=dense", "dev.head is 'dense', but a cross-encoder has no heads"),
         ("run.head_learning_rate={dense: 1.0e-3}", "run.head_learning_rate is by head"),

@@ -12,9 +12,10 @@ from torch import Tensor
 
 from tests.train.toy import ToyModel, texts
 from trilens.errors import BadInput
+from trilens.train.gather import alone
 from trilens.train.grad_cache import encode
 from trilens.train.losses import contrastive, distillation, ensemble, late, m3, vdr, xtr
-from trilens.train.objectives import AnyObjective, Objective, Objectives, grouped, own_scores
+from trilens.train.objectives import AnyObjective, Objective, Objectives, grouped, in_batch_accuracy, own_scores
 
 QUERIES, GROUP = 3, 2
 
@@ -153,3 +154,23 @@ def test_repeated_kinds_are_numbered() -> None:
     both = Objectives(ToyModel(), [objective(kind="info_nce"), objective(kind="info_nce", head="lexical")])
     assert both.names == ["info_nce_1", "info_nce_2"]
     assert both.heads == {"dense", "lexical"}
+
+
+def test_in_batch_accuracy() -> None:
+    """The second query prefers the negative of the first; as token vectors, also its own positive over the other."""
+    queries = torch.tensor([[1.0, 0.0], [0.0, 1.0]])
+    docs = torch.tensor([[[0.9, 0.0], [0.0, 0.9]], [[0.0, 0.8], [0.5, 0.5]]])
+    vectors = {"sentence_embedding": queries}, {"sentence_embedding": docs}
+    assert in_batch_accuracy("dense", *vectors, alone) == 0.5
+    tokens = torch.stack([docs, torch.tensor([[[0.0, 0.1]] * 2, [[0.2, 0.1]] * 2])], 2)  # two tokens of each doc
+    kept = torch.tensor([[[True, True], [False, True]], [[True, True], [True, True]]])
+    sides = {"multi": queries[:, None], "multi_mask": torch.ones(2, 1)}, {"multi": tokens, "multi_mask": kept}
+    assert in_batch_accuracy("multi", *sides, alone) == 1.0  # without the token that the second query preferred
+
+
+def test_accuracies_are_those_of_the_trained_heads(sides: list[dict[str, Tensor]]) -> None:
+    model = ToyModel()
+    loss = Objectives(model, [objective(kind="info_nce"), objective(kind="late")])
+    loss(sides)
+    asked, docs = encode(model, sides[0]), grouped(encode(model, sides[1]), QUERIES)
+    assert loss.accuracies == {f"{head}_accuracy": in_batch_accuracy(head, asked, docs, alone) for head in ("dense", "multi")}

@@ -67,6 +67,13 @@ def test_learning_rates_per_head(tmp_path: Path) -> None:
         read_recipe(written(tmp_path), ["run.head_learning_rate={multi: 0}"])
 
 
+def test_one_source_of_negatives_or_several(tmp_path: Path) -> None:
+    single = read_recipe(written(tmp_path), ["negatives.count=3"]).negatives
+    assert [(negatives.source, negatives.count) for negatives in single] == [("given", 3)]
+    several = read_recipe(written(tmp_path, negatives=[{"source": "mined", "count": 2}, {"source": "random"}])).negatives
+    assert [(negatives.source, negatives.count) for negatives in several] == [("mined", 2), ("random", 1)]
+
+
 def test_overrides(tmp_path: Path) -> None:
     changes = ["run.steps=3", "objectives.0.temperature=0.1", "batch.size=8", "data.sources.0.path=other.jsonl"]
     recipe = read_recipe(written(tmp_path), changes)
@@ -85,7 +92,15 @@ def test_overrides(tmp_path: Path) -> None:
         ("name.inner=3", "which has no keys"),
         ("objectives.0.kind=nonsense", "nonsense"),
         ("objectives.0.head=sparse", "sparse"),
+        ("run.epochs=2", "expected either steps or epochs"),
+        ("run.steps=null", "expected either steps or epochs"),
         ("dev.every=30", "multiple of dev.every"),
+        ("dev.patience=3", "expected every as well"),
+        ("dev.measure=beauty", "measure is 'beauty'; expected one such as"),
+        ("negatives=[]", "negatives"),
+        ("negatives=[{source: mined, every: 3}]", "'negatives.0.mined.every' is not known"),
+        ("negatives=[{source: luck}]", "negatives.0.source is 'luck'; expected one of 'given', 'mined'"),
+        ("negatives=[{count: 2}]", "negatives.0.source is missing"),
         ("dev.retrieved=5", "expected multi among model.heads"),
         ("dev.head=retrieved", "expected dev.retrieved, the number of tokens"),
         ("model.cache_states=true", "cache_states caches the output of frozen layers; give freeze_embeddings"),

@@ -2,8 +2,10 @@
 
 import json
 import os
+import shutil
 import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -28,16 +30,24 @@ def test_every_kind_of_run(kind: str, tmp_path: Path, backbone: Path, data: Path
     assert all(0 <= value <= 1 for value in result.after.values())
     for name in ("model/modules.json", "log.jsonl", "curves.png", "recipe.yaml", "README.md", "result.json"):
         assert (tmp_path / "run" / name).stat().st_size
-    steps = [row["step"] for row in read_log(tmp_path / "run" / "log.jsonl") if "loss" in row]
-    assert steps == list(range(1, STEPS + 1))
+    rows = [row for row in read_log(tmp_path / "run" / "log.jsonl") if "loss" in row]
+    assert [row["step"] for row in rows] == list(range(1, STEPS + 1))
+    trained = set[str]().union(*(objective.trained for objective in recipe.objectives))
+    for row in rows:
+        assert {name for name in row if name.endswith("_accuracy")} == {f"{head}_accuracy" for head in trained}
+        assert all(0 <= row[f"{head}_accuracy"] <= 1 for head in trained)
     if recipe.model.towers == "shared":
         layers = json.loads((tmp_path / "run" / "model" / "config.json").read_text())["num_hidden_layers"]
         assert layers == (recipe.model.layers or tiny.LAYERS)
 
 
-@pytest.mark.parametrize("kind", ["m3", "refresh", "bag", "cross"])
-def test_resumed_run_equals_an_uninterrupted_one(kind: str, tmp_path: Path, backbone: Path, data: Path) -> None:
-    file = recipe_file(tmp_path, backbone, data, kind, log_every=3)
+@pytest.mark.parametrize(
+    ("kind", "changes"), [("m3", {}), ("bag", {}), ("mixed", {"precision": "bfloat16", "accumulate": 2}), ("cross", {})]
+)
+def test_resumed_run_equals_an_uninterrupted_one(
+    kind: str, changes: dict[str, Any], tmp_path: Path, backbone: Path, data: Path
+) -> None:
+    file = recipe_file(tmp_path, backbone, data, kind, log_every=3, **changes)
     calm, killed = tmp_path / "calm", tmp_path / "killed"
     train(read_recipe(file), calm)
     process = command(file, killed)
@@ -144,3 +154,48 @@ def test_adding_heads_to_a_trained_model(tmp_path: Path, no_dropout: Path, data:
     assert second.keys() - first.keys() == {"model/1_Heads/model.safetensors:multi.linear.weight"}
     for name, tensor in first.items():
         assert torch.equal(second[name], tensor)
+
+
+@pytest.mark.parametrize(("accumulate", "steps"), [(1, 6), (4, 2)])
+def test_epochs(tmp_path: Path, backbone: Path, data: Path, accumulate: int, steps: int) -> None:
+    """Twelve examples are three batches per epoch; with four batches per step, the last step reads two of a third epoch."""
+    file = recipe_file(tmp_path, backbone, data, "few", steps=None, epochs=2, accumulate=accumulate)
+    result = train(read_recipe(file, ["dev.every=4", "run.save_every=4"]), tmp_path / "run")
+    assert result.steps == steps
+    evaluated = [row["step"] for row in read_log(tmp_path / "run" / "log.jsonl") if "eval_dense:nDCG@10" in row]
+    assert evaluated == [0, *range(4, steps, 4), steps]  # the last step, too
+
+
+def test_accumulated_batches_count_as_their_mean(tmp_path: Path, no_dropout: Path, data: Path) -> None:
+    """Every epoch is one batch of the same four examples, so three batches per step have the gradient of one."""
+    runs = []
+    for accumulate in (1, 3):
+        changes = ["data.limit=4", "negatives.count=0", "run.clip=1000", f"run.accumulate={accumulate}"]
+        train(read_recipe(recipe_file(tmp_path, no_dropout, data), changes), tmp_path / str(accumulate))
+        runs.append(tmp_path / str(accumulate))
+    logs = [[row for row in read_log(run / "log.jsonl") if "loss" in row] for run in runs]
+    for name in ("loss", "grad_norm", "info_nce"):
+        assert [row[name] for row in logs[0]] == pytest.approx([row[name] for row in logs[1]], rel=1e-3)
+    assert_close(*map(weights, runs))
+
+
+def test_bfloat16_is_close_to_float32(tmp_path: Path, no_dropout: Path, data: Path) -> None:
+    losses = []
+    for precision in ("float32", "bfloat16"):
+        file = recipe_file(tmp_path, no_dropout, data, "m3", precision=precision)
+        train(read_recipe(file), tmp_path / precision)
+        losses.append([row["loss"] for row in read_log(tmp_path / precision / "log.jsonl") if "loss" in row])
+    assert losses[0] != losses[1]
+    assert losses[0] == pytest.approx(losses[1], rel=0.05)
+    assert {tensor.dtype for tensor in weights(tmp_path / "bfloat16").values()} == {torch.float32}
+
+
+def test_early_stopping_survives_an_interruption(tmp_path: Path, no_dropout: Path, data: Path) -> None:
+    """The model stays as it is, so Hit@3 never improves: two evaluations later the run ends."""
+    file = recipe_file(tmp_path, no_dropout, data, learning_rate=1e-12, save_every=1, steps=9)
+    recipe = read_recipe(file, ["dev.every=1", "dev.measure=Hit@3", "dev.patience=2"])
+    result = train(recipe, tmp_path / "run")
+    assert result.steps < 9
+    assert result.after["dense:Hit@3"] == result.before["dense:Hit@3"]
+    shutil.rmtree(tmp_path / "run" / f"checkpoint-{result.steps}")
+    assert train(recipe, tmp_path / "run").steps == result.steps

@@ -11,6 +11,7 @@ import typer
 from trilens.cli.options import Json
 from trilens.cli.progress import progress_bar
 from trilens.cli.render import out, print_json
+from trilens.encode.folder import Head
 from trilens.errors import BadInput
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ HEADS = "Untrained heads of plain encoders"
 
 
 def export(
+    context: typer.Context,
     source: Annotated[
         Path,
         typer.Argument(
@@ -34,6 +36,14 @@ def export(
             metavar="TARGET", help="Model folder to write; its name becomes the name of the model.", show_default=False
         ),
     ],
+    format: Annotated[
+        Literal["trilens", "sentence-transformers"],
+        typer.Option(help="trilens: ONNX graphs of all heads; sentence-transformers: one head as its plain model, in torch."),
+    ] = "trilens",
+    head: Annotated[
+        Head | None,
+        typer.Option(help="Head of a sentence-transformers model.", show_default="the only one"),
+    ] = None,
     precision: Annotated[
         Literal["float32", "int8-weights", "int8"],
         typer.Option(help="int8-weights: 8-bit weights, float computation; int8: 8-bit weights and computation."),
@@ -107,10 +117,17 @@ def export(
 
       trilens export runs/my-model my-model
 
+      trilens export runs/my-model plain --format sentence-transformers --head dense
+
       trilens export downloads/gte-small gte-small --precision float32 --licence MIT
 
       trilens export downloads/all-MiniLM-L6-v2 all-MiniLM-L6-v2 --multi-dims 128 --vdr --lexical --texts some.jsonl
     """
+    if format == "sentence-transformers":
+        _export_head(context, source, target, head, force)
+        return
+    if head is not None:
+        raise BadInput(f"--head is {head}, but a model folder of trilens has all heads; leave it out, or pass --format")
     try:
         from trilens.export.describe import ExportOptions
         from trilens.export.folder import export
@@ -127,6 +144,27 @@ def export(
         print_json(_as_json(exported))
         return
     _print(exported, check)
+
+
+def _export_head(context: typer.Context, source: Path, target: Path, head: Head | None, force: bool) -> None:
+    given = (context.get_parameter_source(name) for name in context.params)
+    options = {name for name, origin in zip(context.params, given, strict=True) if origin and origin.name == "COMMANDLINE"}
+    if others := sorted(options - {"source", "target", "format", "head", "force"}):
+        raise BadInput(f"--{others[0].replace('_', '-')} does not apply to --format sentence-transformers; leave it out")
+    try:
+        from trilens.export.folder import require_free, written_whole
+        from trilens.train.checkpoints import load_checkpoint
+        from trilens.train.model import MODULES_FILE
+        from trilens.train.single_head import CLASSES, save_head
+    except ImportError as error:
+        if (error.name or "").startswith("trilens"):
+            raise
+        raise BadInput(f"{error.name} is missing, which this format needs: run `pip install 'trilens[train]'`") from error
+    require_free(target, source, force, known_by=MODULES_FILE)
+    model = load_checkpoint(source)
+    with written_whole(target) as folder:
+        saved = save_head(model, head, folder)
+    out().print(f"{target}: {saved}, for sentence_transformers.{CLASSES[saved].__name__}", markup=False, soft_wrap=True)
 
 
 def _fields(multi: str | None) -> dict[str, Any]:

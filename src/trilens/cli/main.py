@@ -27,7 +27,7 @@ COMMANDS = {
     "Documents": ("index", "get", "delete", "dump", "load", "send"),
     "Search": ("search", "explain", "demo"),
     "Collections": ("info", "check", "optimize", "upgrade", "backup", "restore"),
-    "Models": ("models", "disentangle", "encode", "train", "mine", "export"),
+    "Models": ("models", "disentangle", "encode", "synthesize", "mine", "train", "export"),
     "Evaluation": ("eval", "compare", "tune", "analyse"),
     "Service": ("serve", "mcp", "doctor", "warmup"),
 }

@@ -148,8 +148,8 @@ _SEARCH_OPTIONS: dict[str, tuple[Any, Any]] = {
             typer.Option(
                 "--hyde",
                 metavar="URL",
-                help="HyDE: URL of an OpenAI-compatible API that generates a passage to search for, such as "
-                "http://localhost:8080/v1. The API key is read from TRILENS_HYDE_KEY or OPENAI_API_KEY.",
+                help="Query expansion (HyDE, query2doc): URL of an OpenAI-compatible API that writes a passage to search for, "
+                "such as http://localhost:8080/v1, or local:PATH. The API key is read from TRILENS_LLM_KEY or OPENAI_API_KEY.",
                 show_default=False,
             ),
         ],
@@ -158,6 +158,13 @@ _SEARCH_OPTIONS: dict[str, tuple[Any, Any]] = {
     "hyde_model": (
         Annotated[
             str | None, typer.Option("--hyde-model", metavar="NAME", help="Model name for --hyde.", show_default="default")
+        ],
+        None,
+    ),
+    "hyde_lens": (
+        Annotated[
+            str | None,
+            typer.Option("--hyde-lens", metavar="NAMES", help="Lenses that --hyde applies to.", show_default="all that can"),
         ],
         None,
     ),
@@ -201,17 +208,20 @@ def _search_options(
     hyde_model: str | None,
     rerank: str | None,
     cross_encoder: str | None,
+    hyde_lens: str | None,
     **others: Any,
 ) -> SearchOptions:
     """The search options from command line values."""
-    if hyde_model is not None and hyde is None:
-        raise BadInput("--hyde-model requires --hyde")
+    hyde_options = {"model": hyde_model, "lenses": comma_list("--hyde-lens", hyde_lens, "such as bm25,dense")}
+    given = {name: value for name, value in hyde_options.items() if value is not None}
+    if given and hyde is None:
+        raise BadInput(f"--hyde-{'model' if 'model' in given else 'lens'} requires --hyde")
     return SearchOptions(
         rerank=with_cross_encoder(rerank, cross_encoder),
         lenses=lens_names(lens),
         filter=parse_filter(filter) if filter is not None else None,
         params=settings_by_lens(params),
-        hyde=None if hyde is None else {"url": hyde} | ({"model": hyde_model} if hyde_model else {}),
+        hyde=None if hyde is None else {"url": hyde} | given,
         **others,
     )
 

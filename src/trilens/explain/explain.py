@@ -88,7 +88,8 @@ class _Explainer:
         reranker = search.reranker if search.options.rerank and name == search.options.rerank.by else None
         indexed = reranker is None or isinstance(reranker, IndexedReranker)
         params = reranker.params if isinstance(reranker, IndexedReranker) else search.options.params.get(name)
-        target = ExplainTarget(query, search.encoded[name] if indexed else Encoded(), row, passage.text, score, params)
+        text, encoded = (search.text(0, name), search.encoded[name]) if indexed else (query, Encoded())
+        target = ExplainTarget(text, encoded, row, passage.text, score, params)
         parts: ScoreParts = (reranker or self._snapshot.searcher(name)).explain(target)
         expansion = search.expansions[name][0] if indexed and name in search.expansions else None
         return Explanation(

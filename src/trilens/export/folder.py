@@ -112,8 +112,8 @@ def require_equal_towers(config: ModelConfig, query_config: ModelConfig, doc: To
         raise BadModel(f"{doc.tokens.file} and {query.tokens.file} differ; expected one tokenizer for both towers")
 
 
-def require_free(target: Path, source: Path, force: bool) -> None:
-    """Require an empty or missing target; with `force`, a model folder that does not contain the source."""
+def require_free(target: Path, source: Path, force: bool, known_by: str = CONFIG_FILE) -> None:
+    """Require an empty or missing target; with `force`, a model folder, which has the file `known_by`, without the source."""
     if not target.exists():
         return
     if not target.is_dir():
@@ -124,7 +124,7 @@ def require_free(target: Path, source: Path, force: bool) -> None:
         raise BadInput(f"{source} lies in {target}, which would be replaced; choose another target")
     if not force:
         raise BadInput(f"{target} is not empty; choose another folder, or replace it with --force")
-    if not (target / CONFIG_FILE).is_file():
+    if not (target / known_by).is_file():
         raise BadInput(f"{target} is not a model folder, so it is not replaced; choose another folder")
 
 

@@ -103,8 +103,8 @@ def require_allowed(options: SearchOptions, limits: Limits) -> None:
     if options.hyde.address not in [Hyde(url=url).address for url in limits.hyde_urls]:
         allowed = f"one of {', '.join(limits.hyde_urls)}" if limits.hyde_urls else "none"
         raise Refused(403, f"hyde.url is {options.hyde.url!r}; expected {allowed}: start the service with --hyde URL")
-    if own := options.hyde.model_fields_set - {"url", "model"}:
-        raise Refused(403, f"hyde has {min(own)!r}; expected only url and model: the service sets the others")
+    if own := options.hyde.model_fields_set - {"url", "model", "lenses"}:
+        raise Refused(403, f"hyde has {min(own)!r}; expected only url, model and lenses: the service sets the others")
 
 
 def require_reranker(rerank: Rerank, limits: Limits) -> None:

@@ -334,4 +334,5 @@ BM25 = LensType(
     make=lambda setup: Bm25Lens(setup.config),
     config=Bm25Config,
     expansion="rm3",
+    query_copies=5,  # as in query2doc
 )

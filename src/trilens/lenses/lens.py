@@ -271,7 +271,8 @@ class LensType:
     params      search parameters
     reads       "vector" if documents carry the representation themselves, so that the lens stands alone in its collection
     expansion   name of its pseudo-relevance feedback method; "" if queries cannot be expanded
-    hyde        whether queries can be mixed with generated passages
+    hyde        whether queries can be mixed with generated passages; other lenses search the query with the passage appended
+    query_copies  how often the query stands before an appended passage
     late        whether texts that are not indexed can be scored, so that the lens can re-rank where it is not built
     score_params  whether search parameters change exact scores, so that they apply to re-ranking
     stored_as   its name in catalogs and segment folders, where that differs from `name`
@@ -289,10 +290,16 @@ class LensType:
     reads: Literal["text", "vector"] = "text"
     expansion: str = ""
     hyde: bool = False
+    query_copies: int = 1
     late: bool = False
     score_params: bool = True
     stored_as: str = ""
     batch_rows: int = 8192
+
+    @property
+    def generated(self) -> bool:
+        """Whether queries can be expanded with generated passages."""
+        return self.hyde or self.reads == "text"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "config_key", self.config_key or self.name)

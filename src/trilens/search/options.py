@@ -145,7 +145,7 @@ class SearchOptions(Frozen):
     fusion   how several lenses are fused, such as "zscore:bm25=1,dense=2" or "all" (None: as tuned for these lenses, else
              that of the model for them, else rrf); only its depth applies if all candidates are re-ranked
     expand   pseudo-relevance feedback: "on", or settings such as "docs=10,terms=20"
-    hyde     HyDE: the address of a language model that writes a passage to search for
+    hyde     the address of a language model that writes a passage to search for (HyDE, query2doc)
     details  add to each hit a snippet with its matches, and how strongly each lens finds that it matches
     """
 
@@ -233,9 +233,10 @@ class SearchOptions(Frozen):
         for name in reranking:
             if name in self.params and name not in lenses and not lens_type(name).score_params:
                 raise BadInput(f"params are given for {name}, which re-ranks by exact scores; leave them out")
+        expandable = self.hyde.applies_to(lens_types()) if self.hyde else []
         for option, able, used in (
             ("expand", lenses_with("expansion"), lenses),
-            ("hyde", lenses_with("hyde"), self.used_lenses),
+            ("hyde", expandable, self.used_lenses),
         ):
             if getattr(self, option) and not set(used) & set(able):
                 raise BadInput(

@@ -15,7 +15,7 @@ from trilens.search.details import Details
 from trilens.search.expansion import ExpansionInfo, expand_queries
 from trilens.search.fusion import FUSION, Fusion, RankedDoc, fuse, fused_scores, rank_alone, rank_by
 from trilens.search.hits import Hit
-from trilens.search.hyde import expand_with_passages
+from trilens.search.hyde import Expanded, expand_with_passages
 from trilens.search.options import SearchOptions
 from trilens.search.ranking import DocTopK, best_documents, best_passages, rank_rows
 from trilens.search.rerankers import IndexedReranker, make_reranker
@@ -57,25 +57,29 @@ class Search:
         return [name for name in self.options.used_lenses if indexed or name in self.names]
 
     @cached_property
-    def _encoded(self) -> tuple[dict[str, Encoded], dict[str, list[ExpansionInfo]]]:
-        encoded = self._lenses.encode_queries(self.read_lenses, self.queries, self.options.params)
-        infos: dict[str, list[ExpansionInfo]] = {}
+    def _encoded(self) -> Expanded:
+        expanded = Expanded(self._lenses.encode_queries(self.read_lenses, self.queries, self.options.params), {}, {})
         if self.options.hyde:
-            encoded, infos = expand_with_passages(self._lenses, encoded, self.queries, self.options.hyde)
+            unexpanded = (self._lenses, expanded.encoded, self.queries)
+            expanded = expand_with_passages(*unexpanded, self.options.hyde, self.options.params)
         if self.options.expand:
-            encoded, feedback_infos = expand_queries(self._snapshot, encoded, self.options)
-            infos = infos | feedback_infos
-        return encoded, infos
+            encoded, infos = expand_queries(self._snapshot, expanded.encoded, self.options)
+            expanded = Expanded(encoded, expanded.texts, expanded.infos | infos)
+        return expanded
 
     @property
     def encoded(self) -> Mapping[str, Encoded]:
         """The queries as each lens searches them, expanded if the options say so."""
-        return self._encoded[0]
+        return self._encoded.encoded
 
     @property
     def expansions(self) -> Mapping[str, list[ExpansionInfo]]:
         """Expansion info of each query, by lens."""
-        return self._encoded[1]
+        return self._encoded.infos
+
+    def text(self, query: int, lens: str) -> str:
+        """The text of a query as a lens searches it: with a generated passage if the options say so."""
+        return self._encoded.texts.get(lens, self.queries)[query]
 
     def hits(self) -> list[list[Hit]]:
         """The best k documents of each query after the first `offset`."""

@@ -27,7 +27,7 @@ def card(recipe: Recipe, result: "TrainingResult") -> str:
         "Heads": ", ".join(recipe.model.heads) or "none: a cross-encoder",
         "Trained on": "; ".join(str(source.path) for source in recipe.data.sources),
         "Objectives": ", ".join(objective.kind for objective in objectives) or "RetroMAE",
-        "Negatives": f"{recipe.negatives.count} per question, {recipe.negatives.source}",
+        "Negatives": "per question " + ", ".join(f"{negatives.count} {negatives.source}" for negatives in recipe.negatives),
         "Steps": f"{result.steps} of at most {recipe.batch.size} questions"
         + (f"; best checkpoint at step {result.best_step}" if result.best_step else ""),
         "Seconds": f"{result.seconds:.0f}",

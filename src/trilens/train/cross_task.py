@@ -1,6 +1,7 @@
 """The training task of a cross-encoder: pairs of a query with its positive and negatives, and how well it ranks them."""
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import ir_measures
 import numpy as np
@@ -12,14 +13,14 @@ from torch import Tensor
 from trilens.encode.onnx import batches_by_length
 from trilens.errors import BadInput
 from trilens.kernels.array_types import Float32s, Int64s
-from trilens.train.contrastive_task import CHARACTERS_PER_TOKEN
+from trilens.train.contrastive_task import CHARACTERS_PER_TOKEN, make_sampler
 from trilens.train.cross_model import PairReader, max_tokens
 from trilens.train.cross_objectives import CrossLoss
 from trilens.train.data.examples import Examples
 from trilens.train.data.mixture import Mixture
 from trilens.train.encoder import BATCH_TOKENS, BATCH_TOKENS_ELSEWHERE, at_rest
 from trilens.train.grad_cache import Features
-from trilens.train.negatives.samplers import NegativeSampler, TableSampler
+from trilens.train.negatives.samplers import MixedSampler
 from trilens.train.recipe import CrossSection, Recipe
 from trilens.train.step_inputs import DrawnGroups, Teacher
 from trilens.train.teacher import make_teacher
@@ -30,18 +31,15 @@ MEASURES = (nDCG @ 10, RR @ 10, Success @ 1)
 METRIC_NAMES = {str(measure): str(measure).replace("Success@", "Hit@") for measure in MEASURES}
 
 
-def cross_task(recipe: Recipe, cross: CrossSection, model: CrossEncoder, data: Mixture) -> TrainingTask:
+def cross_task(recipe: Recipe, cross: CrossSection, model: CrossEncoder, data: Mixture, folder: Path) -> TrainingTask:
     """The task of a recipe with `cross`. Pairs have no in-batch negatives, so any examples may share a step."""
-    loss = CrossLoss(model, cross.objectives)
-    sampler = TableSampler(data.examples, recipe.run.seed, least=recipe.negatives.count)
-    inputs = CrossInputs(
-        data.examples,
-        PairReader(model, cross),
-        sampler,
-        recipe.negatives.count,
-        recipe.run.seed,
-        make_teacher(recipe.teacher),
-    )
+    loss, seed = CrossLoss(model, cross.objectives), recipe.run.seed
+    samplers = [
+        (make_sampler(recipe, place, model, data.examples, folder), source.count)
+        for place, source in enumerate(recipe.negatives)
+    ]
+    negatives = MixedSampler(data.examples, samplers, seed)
+    inputs = CrossInputs(data.examples, PairReader(model, cross), negatives, seed, make_teacher(recipe.teacher))
     lengths = pair_lengths(data.examples, max_tokens(model, cross))
     return TrainingTask(loss, inputs, data.order, lengths, None, [])
 
@@ -53,12 +51,11 @@ class CrossInputs(DrawnGroups):
         self,
         examples: Examples,
         reader: PairReader,
-        negatives: NegativeSampler,
-        count: int,
+        negatives: MixedSampler,
         seed: int,
         teacher: Teacher | None = None,
     ) -> None:
-        super().__init__(examples, negatives, count, seed, teacher)
+        super().__init__(examples, negatives, seed, teacher)
         self._reader = reader
 
     def sides(self, keys: Tensor) -> tuple[list[Features], Tensor | None]:

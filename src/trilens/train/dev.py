@@ -2,15 +2,15 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 import ir_measures
 import numpy as np
-from ir_measures import RR, R, Success, nDCG
 
 from trilens.encode.encoder import Encoded
 from trilens.encode.folder import Head
 from trilens.errors import BadInput
+from trilens.evaluate.measures import depth_of, parse_measure
 from trilens.index.exact import exact_dense, exact_multi, exact_sparse, exact_xtr
 from trilens.index.term_weighting import PLAIN, weight_docs
 from trilens.index.topk import TopK
@@ -25,9 +25,7 @@ DevHead = Head | Literal["tokens", "retrieved"]
 retrieved tokens only.
 """
 
-MEASURES = (nDCG @ 10, RR @ 10, R @ 100, Success @ 1, Success @ 10, Success @ 100)
-METRIC_NAMES = {str(measure): str(measure).replace("Success@", "Hit@") for measure in MEASURES}
-DEPTH = 100
+MEASURES = ("nDCG@10", "RR@10", "R@100", "Hit@1", "Hit@10", "Hit@100")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,19 +58,28 @@ def dev_metrics(
     dev: DevSet,
     heads: Sequence[DevHead],
     retrieved: int = 0,
+    names: Sequence[str] = MEASURES,
     report: Callable[[int], None] = lambda texts: None,
 ) -> dict[str, float]:
-    """Values by `head:metric`, for every head and metric; `retrieved` is the number of tokens each query token retrieves."""
+    """Values by `head:metric`, for every head and measure; `retrieved` is the number of tokens each query token retrieves."""
+    measures = by_name(names)
+    depth = min(depth_of([*measures.values()]), len(dev.passages))
     wanted = sorted({"sparse" if head == "tokens" else "multi" if head == "retrieved" else head for head in heads})
     passages = encoder.encode_docs(dev.passages, report, heads=wanted)
     queries = encoder.encode_queries(dev.queries, heads=wanted)
     qrels = {str(query): {str(passage): 1 for passage in relevant} for query, relevant in enumerate(dev.relevant)}
     metrics: dict[str, float] = {}
     for head in heads:
-        top = search(head, queries, passages, min(DEPTH, len(dev.passages)), retrieved)
-        values = ir_measures.calc_aggregate(MEASURES, qrels, as_run(top))
-        metrics |= {f"{head}:{METRIC_NAMES[str(measure)]}": float(values[measure]) for measure in MEASURES}
+        top = search(head, queries, passages, depth, retrieved)
+        values = ir_measures.calc_aggregate([*measures.values()], qrels, as_run(top))
+        metrics |= {f"{head}:{name}": float(values[measure]) for name, measure in measures.items()}
     return metrics
+
+
+def by_name(names: Sequence[str]) -> dict[str, Any]:
+    """Measures by the names of their metrics. `Hit@k` is `Success@k`: whether a relevant passage is among the first k."""
+    parsed = [parse_measure(name.strip().replace("Hit@", "Success@")) for name in names]
+    return {str(measure).replace("Success@", "Hit@"): measure for measure in parsed}
 
 
 def search(head: DevHead, queries: Encoded, passages: Encoded, k: int, retrieved: int) -> TopK:

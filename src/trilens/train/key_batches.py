@@ -50,6 +50,10 @@ class KeyBatchSampler:
     def __len__(self) -> int:
         return self._batches
 
+    def batches_of(self, epochs: int) -> int:
+        """Number of batches of the first `epochs` epochs."""
+        return sum(len(self.epoch(epoch)) for epoch in range(epochs))
+
     def __iter__(self) -> Iterator[list[int]]:
         remaining, epoch = self._batches, 0
         while remaining:

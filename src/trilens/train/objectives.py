@@ -249,7 +249,8 @@ AnyObjective = Annotated[InfoNce | Vdr | Late | M3 | Ensemble | Distillation, Fi
 class Objectives(nn.Module):
     """The loss module of the trainer: encodes queries and docs, and returns the weighted loss of each objective by name.
 
-    The trainer sets `step`. With `sub_batch`, at most this many texts are encoded at a time (`grad_cache.py`).
+    The trainer sets `step`, and logs the `accuracies` of the trained heads in the last batch. With `sub_batch`, at most this
+    many texts are encoded at a time (`grad_cache.py`).
     """
 
     def __init__(self, model: nn.Module, objectives: Sequence[Objective], sub_batch: int | None = None) -> None:
@@ -258,6 +259,7 @@ class Objectives(nn.Module):
         self.objectives = list(objectives)
         self.sub_batch = sub_batch
         self.step = 0
+        self.accuracies: dict[str, Tensor] = {}
         sparse = sorted(head for head in self.heads if head in ("sparse", "lexical"))
         self.monitors = {head: CollapseMonitor(head) for head in sparse}
 
@@ -286,6 +288,7 @@ class Objectives(nn.Module):
         def total_loss(outputs: list[Features]) -> Tensor:
             queries, docs = outputs[0], grouped(outputs[1], len(sides[0]["input_ids"]))
             self._watch(outputs)
+            self.accuracies = {f"{head}_accuracy": in_batch_accuracy(head, queries, docs, joined) for head in self.trained}
             for name, objective in zip(self.names, self.objectives, strict=True):
                 parts[name] = objective.weight * objective.loss(queries, docs, teacher, self.step, joined)
             return torch.stack(list(parts.values())).sum()
@@ -315,6 +318,20 @@ def own_scores(head: Head, queries: Features, docs: Features) -> Tensor:
     if head == "multi":
         return late.own_maxsim(queries["multi"], docs["multi"], queries["multi_mask"], docs["multi_mask"])
     return torch.einsum("qd,qgd->qg", queries[VECTORS[head]], docs[VECTORS[head]])
+
+
+@torch.no_grad()
+def in_batch_accuracy(head: Head, queries: Features, docs: Features, gather: Gather) -> Tensor:
+    """The share of queries whose positive has the highest score of all docs of the batch."""
+    vectors = VECTORS[head]
+    if head == "multi":
+        query_side = gather(queries[vectors], ragged=1), gather(queries["multi_mask"], ragged=1)
+        doc_side = (contrastive.in_columns(gather(docs[name], ragged=2)) for name in (vectors, "multi_mask"))
+        (query_vectors, query_mask), (doc_vectors, doc_mask) = query_side, doc_side
+        scores = late.maxsim(query_vectors, doc_vectors, query_mask, doc_mask)
+    else:
+        scores = contrastive.products(gather(queries[vectors]), gather(docs[vectors]))
+    return (scores.argmax(1) == torch.arange(len(scores), device=scores.device)).float().mean()
 
 
 def _any_heads(side: Features) -> ensemble.HeadOutputs:

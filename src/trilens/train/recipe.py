@@ -11,6 +11,8 @@ from trilens.encode.folder import Head, LexicalHead, MultiHead, SparseHead, Term
 from trilens.errors import BadInput, first_error
 from trilens.train.cross_objectives import AnyCrossObjective
 from trilens.train.data.sources import Source
+from trilens.train.dev import by_name
+from trilens.train.negatives.sources import Given, NegativeSources
 from trilens.train.objectives import AnyObjective
 
 Rate = Annotated[float, Field(gt=0)]
@@ -87,10 +89,17 @@ class DevSection(RecipeSection):
     hold_out: int = Field(default=300, ge=1)  # number of questions
     passages: int = Field(default=3000, ge=1)  # passages to search: the positives, their negatives, and random ones
     every: int | None = Field(default=None, ge=1)  # evaluate every so many steps; None: only at start and end
-    measure: str = "nDCG@10"
-    head: Head | Literal["tokens", "retrieved"] | None = None  # selects the best checkpoint; None: the model's first head
+    measure: str = "nDCG@10"  # selects the best checkpoint: a measure of ir-measures, or Hit@k
+    head: Head | Literal["tokens", "retrieved"] | None = None  # that it measures; None: the model's first head
     retrieved: int | None = Field(default=None, ge=1)  # also evaluate `multi` with XTR's score, with this k'
     patience: int | None = Field(default=None, ge=1)  # stop after this many evaluations without improvement
+
+    @model_validator(mode="after")
+    def _measured(self) -> "DevSection":
+        by_name([self.measure])
+        if self.patience and not self.every:
+            raise ValueError(f"patience is {self.patience}, but nothing is evaluated before the end; expected every as well")
+        return self
 
 
 class DataSection(RecipeSection):
@@ -98,23 +107,6 @@ class DataSection(RecipeSection):
 
     sources: list[Source] = Field(min_length=1)
     limit: int | None = Field(default=None, ge=1)  # number of random examples, with the passages they refer to
-
-
-class NegativesSection(RecipeSection):
-    """Hard negatives of each query, in addition to in-batch negatives.
-
-    `given` draws from the negatives in the data; `bag` searches the token bags of the training passages for each batch, with
-    the model's current query weights, so its index never becomes stale; `refresh` searches with the model itself every `every`
-    steps.
-    """
-
-    source: Literal["given", "bag", "refresh"] = "given"
-    count: int = Field(default=1, ge=0)
-    depth: int = Field(default=50, ge=1)  # number of top hits to draw from
-    skip: int = Field(default=0, ge=0)  # number of top hits to skip, which are often unlabelled positives
-    every: int = Field(default=200, ge=1)  # steps between refreshes
-    lens: Literal["dense", "multi", "sparse", "lexical"] = "dense"  # searched by a refresh
-    answers: bool = True  # exclude passages that contain an answer
 
 
 class TeacherSection(RecipeSection):
@@ -149,18 +141,25 @@ class BatchSection(RecipeSection):
 class RunSection(RecipeSection):
     """Optimisation: duration, learning rates, precision and checkpoints."""
 
-    steps: int = Field(ge=1)
+    steps: int | None = Field(default=None, ge=1)
+    epochs: int | None = Field(default=None, ge=1)  # instead of steps: read every example so many times
     learning_rate: float = Field(default=2e-5, gt=0)
     # For all heads but dense, or per head; of a cross-encoder, for the layers above the encoder.
     head_learning_rate: Rate | dict[Head, Rate] | None = None
     warm_up: float = Field(default=0.1, ge=0, lt=1)  # share of the steps
     weight_decay: float = Field(default=0.01, ge=0)
     clip: float = Field(default=1.0, gt=0)
-    accumulate: int = Field(default=1, ge=1)
+    accumulate: int = Field(default=1, ge=1)  # batches per step; each is contrasted by itself
     precision: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
     save_every: int = Field(default=100, ge=1)
     log_every: int = Field(default=10, ge=1)
     seed: int = 1
+
+    @model_validator(mode="after")
+    def _one_duration(self) -> "RunSection":
+        if (self.steps is None) == (self.epochs is None):
+            raise ValueError("expected either steps or epochs; give one of them")
+        return self
 
 
 class RetroMae(RecipeSection):
@@ -200,7 +199,7 @@ class Recipe(RecipeSection):
     objectives: list[AnyObjective] = Field(default_factory=list)
     retromae: RetroMae | None = None
     cross: CrossSection | None = None
-    negatives: NegativesSection = NegativesSection()
+    negatives: NegativeSources = [Given(source="given")]  # in addition to in-batch negatives
     teacher: TeacherSection | None = None
     batch: BatchSection = BatchSection()
     run: RunSection
@@ -232,8 +231,8 @@ class Recipe(RecipeSection):
         for name in set(ModelSection.model_fields) - CROSS_MODEL - {"licence", "source"}:
             if (value := getattr(model, name)) != getattr(plain, name):
                 raise ValueError(f"model.{name} is {value}, which does not apply to a cross-encoder; leave it out")
-        if self.negatives.source != "given":
-            raise ValueError(f"negatives.source is {self.negatives.source!r}; expected 'given' for a cross-encoder: mine them")
+        if found := next((one.source for one in self.negatives if one.source in ("bag", "refresh")), None):
+            raise ValueError(f"negatives has {found!r}, a search with the model in training; a cross-encoder cannot search")
         if self.batch.sub_batch is not None:
             raise ValueError("batch.sub_batch splits in-batch negatives, which a cross-encoder has not; use run.accumulate")
         if self.dev.head is not None:

@@ -102,6 +102,7 @@ class RetroMaeLoss(nn.Module):
         self.words = WordHead(config.hidden_size, config.vocab_size)
         self._backbone = [backbone]  # in a list, so that its parameters are not registered twice
         self.step = 0
+        self.accuracies: dict[str, Tensor] = {}  # nothing is searched
 
     def forward(self, sides: Sequence[Features], teacher: None = None) -> dict[str, Tensor]:
         """The loss by name."""

@@ -4,7 +4,7 @@ runs/NAME/recipe.yaml   the recipe with all defaults
          /log.jsonl     losses and dev metrics by step
          /curves.png    the same as an image
          /checkpoint-N  the last and the best checkpoint
-         /model         the best model, for `trilens export`, sentence-transformers or another recipe
+         /model         the best model, for `trilens export` or another recipe
          /result.json   dev metrics before and after, duration
          /README.md     the model card
 """
@@ -14,6 +14,7 @@ import os
 import shutil
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,7 @@ from trilens.train.curves import draw_curves
 from trilens.train.data.examples import Examples
 from trilens.train.data.mixture import Mixture
 from trilens.train.data.sources import read_examples
-from trilens.train.dev import METRIC_NAMES, DevHead, DevSet, dev_metrics
+from trilens.train.dev import MEASURES, DevHead, DevSet, by_name, dev_metrics
 from trilens.train.encoder import TorchEncoder
 from trilens.train.fitting import fit_heads
 from trilens.train.freezing import freeze, recompute_layers
@@ -44,7 +45,7 @@ from trilens.train.key_batches import ExampleKeys, KeyBatchSampler
 from trilens.train.model import stacks_of
 from trilens.train.recipe import Recipe, as_yaml
 from trilens.train.retromae_task import retromae_task
-from trilens.train.trainer import DevEvaluator, StopOnNan, Trainer, TrainingLog
+from trilens.train.trainer import DevEvaluator, StopOnNan, Trainer, TrainingLog, TrainingTask
 
 ReportProgress = Callable[[int, dict[str, float]], None]
 """Called with the step and the values logged at it."""
@@ -73,8 +74,10 @@ def train(recipe: Recipe, folder: Path, report: ReportProgress = lambda step, va
     data, held_out = _data(recipe)
     model, evaluator = _begin(recipe, data.examples, held_out)
     checkpoint = last_complete(folder)
-    arguments = _arguments(recipe, folder, evaluator.primary_metric, evaluate_first=checkpoint is None)
-    trainer = _trainer(recipe, arguments, model, data, evaluator, log)
+    task = _task(recipe, model, data, folder)
+    steps, batches = _batches(recipe, task)
+    arguments = _arguments(recipe, folder, steps, evaluator.primary_metric, evaluate_first=checkpoint is None)
+    trainer = _trainer(recipe, arguments, model, task, batches, evaluator, log)
     trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
     after = best_metrics(trainer.state) or evaluator(trainer.model)
     return _finish(recipe, folder, trainer, after, log.seconds)
@@ -160,43 +163,56 @@ def _evaluator(recipe: Recipe, dev: DevSet) -> DevEvaluator:
         heads.append("tokens")
     if recipe.dev.retrieved:
         heads.append("retrieved")
-    primary = f"{recipe.dev.head or recipe.model.heads[0]}:{recipe.dev.measure}"
+    (measure,) = by_name([recipe.dev.measure])
 
     def evaluate(model: SentenceTransformer) -> dict[str, float]:
-        metrics = dev_metrics(TorchEncoder(model), dev, heads, recipe.dev.retrieved or 0)
-        if primary not in metrics:
-            raise BadInput(f"dev.measure is {recipe.dev.measure!r}; expected one of {sorted(METRIC_NAMES.values())}")
-        return metrics
+        return dev_metrics(TorchEncoder(model), dev, heads, recipe.dev.retrieved or 0, [*MEASURES, measure])
 
-    return DevEvaluator(evaluate, primary)
+    return DevEvaluator(evaluate, f"{recipe.dev.head or recipe.model.heads[0]}:{measure}")
+
+
+def _task(recipe: Recipe, model: Any, data: Mixture, folder: Path) -> TrainingTask:
+    if recipe.retromae is not None:
+        return retromae_task(recipe.retromae, model, data, recipe.run.seed)
+    if recipe.cross is not None:
+        return cross_task(recipe, recipe.cross, model, data, folder)
+    return contrastive_task(recipe, model, data, folder)
+
+
+def _batches(recipe: Recipe, task: TrainingTask) -> tuple[int, KeyBatchSampler]:
+    """The number of steps, and the batches that they read."""
+    run, world = recipe.run, _processes()
+    sizes = {"size": recipe.batch.sizes} if recipe.batch.sizes else {"size": recipe.batch.size, "borders": recipe.batch.buckets}
+    sampler = partial(KeyBatchSampler, task.order, task.lengths, task.groups, world=world, seed=run.seed, **sizes)
+    per_step = run.accumulate * world
+    steps = run.steps or -(-sampler(batches=0).batches_of(run.epochs or 1) // per_step)
+    return steps, sampler(batches=steps * per_step)
 
 
 def _trainer(
     recipe: Recipe,
     arguments: SentenceTransformerTrainingArguments,
     model: Any,
-    data: Mixture,
+    task: TrainingTask,
+    batches: KeyBatchSampler,
     evaluator: DevEvaluator,
     log: TrainingLog,
 ) -> Trainer:
-    run, world = recipe.run, arguments.world_size
-    if recipe.retromae is not None:
-        task = retromae_task(recipe.retromae, model, data, run.seed)
-    elif recipe.cross is not None:
-        task = cross_task(recipe, recipe.cross, model, data)
-    else:
-        task = contrastive_task(recipe, model, data, Path(arguments.output_dir))
-    batches = run.steps * run.accumulate * world
-    sizes = {"size": recipe.batch.sizes} if recipe.batch.sizes else {"size": recipe.batch.size, "borders": recipe.batch.buckets}
-    sampler = KeyBatchSampler(task.order, task.lengths, task.groups, batches, world, run.seed, **sizes)
-    keys = ExampleKeys(batches + 1, len(task.lengths))
+    keys = ExampleKeys(len(batches) + 1, len(task.lengths))
     callbacks: list[TrainerCallback] = [StopOnNan(), log]
     if recipe.dev.patience:
         callbacks.append(EarlyStoppingCallback(recipe.dev.patience))
-    return Trainer(model, arguments, task, sampler, keys, evaluator=evaluator, callbacks=[*callbacks, *task.callbacks])
+    return Trainer(model, arguments, task, batches, keys, evaluator=evaluator, callbacks=[*callbacks, *task.callbacks])
 
 
-def _arguments(recipe: Recipe, folder: Path, primary: str, evaluate_first: bool) -> SentenceTransformerTrainingArguments:
+def _processes() -> int:
+    """The number of processes of the run, as torchrun tells them."""
+    return int(os.environ.get("WORLD_SIZE", "1"))
+
+
+def _arguments(
+    recipe: Recipe, folder: Path, steps: int, primary: str, evaluate_first: bool
+) -> SentenceTransformerTrainingArguments:
     run, cuda = recipe.run, torch.cuda.is_available()
     auto = "bfloat16" if cuda and torch.cuda.is_bf16_supported() else "float32"
     precision = auto if run.precision == "auto" else run.precision
@@ -210,7 +226,7 @@ def _arguments(recipe: Recipe, folder: Path, primary: str, evaluate_first: bool)
         rates = {OUTPUT_LAYERS: head_rate}
     return SentenceTransformerTrainingArguments(
         output_dir=str(folder),
-        max_steps=run.steps,
+        max_steps=steps,
         gradient_accumulation_steps=run.accumulate,
         learning_rate=run.learning_rate,
         learning_rate_mapping=rates,
@@ -221,7 +237,7 @@ def _arguments(recipe: Recipe, folder: Path, primary: str, evaluate_first: bool)
         bf16=precision == "bfloat16",
         fp16=precision == "float16",
         use_cpu=not cuda,
-        ddp_backend="gloo" if not cuda and int(os.environ.get("WORLD_SIZE", "1")) > 1 else None,
+        ddp_backend="gloo" if not cuda and _processes() > 1 else None,
         ddp_find_unused_parameters=False,
         seed=run.seed,
         eval_strategy="steps" if evaluated else "no",
@@ -247,8 +263,8 @@ def _arguments(recipe: Recipe, folder: Path, primary: str, evaluate_first: bool)
 def _finish(recipe: Recipe, folder: Path, trainer: Trainer, after: dict[str, float], seconds: float) -> TrainingResult:
     before = next(row for row in map(logged_metrics, trainer.state.log_history) if row)
     target = folder / "model"
-    for states in folder.glob("states-*"):
-        shutil.rmtree(states)
+    for cached in (*folder.glob("states-*"), *folder.glob("mined-*")):
+        shutil.rmtree(cached)
     result = TrainingResult(
         recipe.name, str(target), before, after, trainer.state.global_step, trainer.state.best_global_step, seconds
     )

@@ -19,7 +19,7 @@ from trilens.kernels.array_types import Int64s
 from trilens.train.data.examples import Examples
 from trilens.train.grad_cache import Features
 from trilens.train.model import stacks_of
-from trilens.train.negatives.samplers import NegativeSampler
+from trilens.train.negatives.samplers import MixedSampler
 
 
 class StepInputs(Protocol):
@@ -45,12 +45,10 @@ class TextReader(Protocol):
 
 
 class DrawnGroups:
-    """Queries with a positive and `count` negatives each, and teacher scores if there are any."""
+    """Queries with a positive and its negatives each, and teacher scores if there are any."""
 
-    def __init__(
-        self, examples: Examples, negatives: NegativeSampler, count: int, seed: int, teacher: Teacher | None = None
-    ) -> None:
-        self._examples, self._negatives, self._count, self._seed = examples, negatives, count, seed
+    def __init__(self, examples: Examples, negatives: MixedSampler, seed: int, teacher: Teacher | None = None) -> None:
+        self._examples, self._negatives, self._seed = examples, negatives, seed
         self._teacher = teacher
 
     def drawn(self, keys: Tensor) -> tuple[list[str], list[list[str]], Tensor | None]:
@@ -62,21 +60,21 @@ class DrawnGroups:
         return queries, docs, self._scores(queries, docs, numbers, groups)
 
     def save(self, folder: Path) -> None:
-        """Save the state of the negative sampler."""
+        """Save the state of the negative samplers."""
         self._negatives.save(folder)
 
     def load(self, folder: Path) -> None:
-        """Load the state of the negative sampler."""
+        """Load the state of the negative samplers."""
         self._negatives.load(folder)
 
     def _groups(self, epoch: int, numbers: Sequence[int]) -> list[Int64s]:
         """A positive of each example, then its negatives."""
         groups = []
-        for number, negatives in zip(numbers, self._negatives.draw(epoch, numbers, self._count), strict=True):
+        for number, negatives in zip(numbers, self._negatives.draw(epoch, numbers), strict=True):
             rng = np.random.default_rng([self._seed, epoch, number])
             positives = self._examples.positives(number)
-            group = [int(rng.choice(positives)), *(int(passage) for passage in negatives[: self._count])]
-            if len(group) <= self._count:
+            group = [int(rng.choice(positives)), *negatives.tolist()]
+            if len(group) <= self._negatives.count:
                 query = self._examples.query(number)
                 raise BadInput(f"the question {query!r} has no negatives; expected passages that do not answer it: add some")
             groups.append(np.array(group))
@@ -92,8 +90,8 @@ class DrawnGroups:
             return None
         if lacking := [i for i, group in enumerate(groups) if any(int(passage) not in scores[i] for passage in group)]:
             raise BadInput(
-                f"the data has no score for a doc of the question {queries[lacking[0]]!r}; expected one for each: draw at most "
-                "as many negatives as the data has (negatives.count), or give a teacher"
+                f"the data has no score for a doc of the question {queries[lacking[0]]!r}; expected one for each: draw only "
+                "given negatives, at most as many as the data has (negatives), or give a teacher"
             )
         return torch.tensor([[scores[i][int(passage)] for passage in group] for i, group in enumerate(groups)])
 
@@ -112,12 +110,11 @@ class ContrastiveInputs(DrawnGroups):
         self,
         examples: Examples,
         read: TextReader,
-        negatives: NegativeSampler,
-        count: int,
+        negatives: MixedSampler,
         seed: int,
         teacher: Teacher | None = None,
     ) -> None:
-        super().__init__(examples, negatives, count, seed, teacher)
+        super().__init__(examples, negatives, seed, teacher)
         self._read = read
 
     def sides(self, keys: Tensor) -> tuple[list[Features], Tensor | None]:

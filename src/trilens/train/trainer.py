@@ -73,7 +73,7 @@ class Trainer(SentenceTransformerTrainer):
             loss = self.override_model_in_loss(loss, model)
         loss.step = self.state.global_step + 1
         terms = loss(*self.step_inputs.sides(inputs["keys"]))
-        self.track_loss_components(terms)
+        self.track_loss_components(terms | loss.accuracies)
         total = torch.stack(list(terms.values())).sum()
         return (total, {}) if return_outputs else total
 
@@ -155,8 +155,13 @@ class TrainingLog(TrainerCallback):
         self._report(state.global_step, logs)
 
     def on_step_end(self, args: Any, state: TrainerState, control: TrainerControl, **others: Any) -> None:
-        """Report progress, and log at each checkpoint, because losses are averages since the previous line."""
+        """Report progress, and log at each checkpoint, because losses are averages since the previous line.
+
+        The last step is evaluated even if it is no multiple of `dev.every`.
+        """
         self._report(state.global_step, {})
+        if args.eval_strategy != "no" and state.global_step >= state.max_steps:
+            control.should_evaluate = True
         if control.should_save:
             control.should_log = True
 

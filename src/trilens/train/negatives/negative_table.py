@@ -19,6 +19,7 @@ from trilens.store.folders import checksum, force
 from trilens.text.files import shown
 from trilens.train.data.examples import Examples
 from trilens.train.negatives.corpus_index import corpus_searcher
+from trilens.train.negatives.mine import corpus_collection
 from trilens.train.negatives.random_negatives import random_negatives
 from trilens.train.negatives.score_rules import ScoreRules
 from trilens.train.ragged_lists import RaggedLists, RaggedListsBuilder
@@ -131,6 +132,33 @@ def refresh(
                     progress(len(numbers))
 
         return _table(examples, candidates(), seed, encoder.fingerprint, least)
+
+
+def mined_table(
+    examples: Examples,
+    lens: str,
+    model: str | None,
+    depth: int,
+    *,
+    first: int,
+    least: int,
+    answers: AnswerKind | None,
+    seed: int,
+) -> NegativeTable:
+    """Search all passages with a lens of a collection; candidates of each query are the ranks `first` to `depth`, as in
+    `refresh`."""
+    with corpus_collection(examples, lens, model) as collection:
+
+        def candidates() -> Iterable[tuple[Int64s, Float32s]]:
+            for start in range(0, len(examples), QUERIES):
+                numbers = range(start, min(start + QUERIES, len(examples)))
+                results = collection.search([examples.query(example) for example in numbers], depth, lenses=[lens])
+                for example, hits in zip(numbers, results, strict=True):
+                    rows = np.array([[examples.passages.number(hit.doc_id) for hit in hits]], np.int64)
+                    top = TopK(rows, np.array([[hit.score for hit in hits]], np.float32))
+                    yield _allowed(examples, example, top, 0, first, answers, NO_RULES)
+
+        return _table(examples, candidates(), seed, lens, least)
 
 
 def _allowed(

@@ -1,8 +1,10 @@
-"""Samplers of hard negatives: from a table of candidates, or from a search over token bags."""
+"""Samplers of hard negatives: from a table of candidates, from a search over token bags, at random, or from several."""
 
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
+
+import numpy as np
 
 from trilens.datasets.answers import AnswerKind
 from trilens.kernels.array_types import Int64s
@@ -10,6 +12,7 @@ from trilens.train.data.examples import Examples
 from trilens.train.encoder import TorchEncoder
 from trilens.train.negatives.bag_of_tokens import BagNegatives
 from trilens.train.negatives.negative_table import NegativeTable, refresh
+from trilens.train.negatives.random_negatives import random_negatives
 
 
 class NegativeSampler(Protocol):
@@ -25,7 +28,28 @@ class NegativeSampler(Protocol):
     def load(self, folder: Path) -> None: ...
 
 
-class TableSampler:
+class _Stateless:
+    """Saves nothing: the draws depend on the texts and the model only."""
+
+    def save(self, folder: Path) -> None:
+        """Nothing to save."""
+
+    def load(self, folder: Path) -> None:
+        """Nothing to load."""
+
+
+class TableSampler(_Stateless):
+    """Samples from a fixed table of candidates."""
+
+    def __init__(self, table: NegativeTable) -> None:
+        self._table = table
+
+    def draw(self, epoch: int, examples: Sequence[int], count: int) -> list[Int64s]:
+        """See `NegativeSampler`."""
+        return [self._table.draw(epoch, example, count) for example in examples]
+
+
+class RefreshSampler:
     """Samples from a table of candidates: initially the negatives in the data, later those of the last `refresh`."""
 
     def __init__(self, examples: Examples, seed: int, least: int) -> None:
@@ -50,7 +74,7 @@ class TableSampler:
         self._table = NegativeTable.load(folder)
 
 
-class BagSampler:
+class BagSampler(_Stateless):
     """Samples from the results of a search over token bags, with the query weights of the model in training."""
 
     def __init__(self, examples: Examples, encoder: TorchEncoder, depth: int, answers: AnswerKind | None, seed: int) -> None:
@@ -66,8 +90,60 @@ class BagSampler:
         options = {"depth": self._depth, "answers": self._answers, "seed": self._seed, "step": epoch}
         return list(self._bags.draw(queries, examples, count, **options))  # type: ignore[arg-type]
 
+
+class RandomSampler(_Stateless):
+    """Samples from all passages."""
+
+    def __init__(self, examples: Examples, seed: int) -> None:
+        self._examples, self._seed = examples, seed
+
+    def draw(self, epoch: int, examples: Sequence[int], count: int) -> list[Int64s]:
+        """See `NegativeSampler`; fewer if there are fewer passages."""
+        return [
+            random_negatives(
+                self._examples, example, count, np.empty(0, np.int64), np.random.default_rng([self._seed, epoch, example])
+            )
+            for example in examples
+        ]
+
+
+class MixedSampler:
+    """Samples a fixed number of negatives from each of several samplers; no passage is drawn twice for an example.
+
+    What a sampler lacks is filled up with random passages, and with repetitions if there are too few passages.
+    """
+
+    def __init__(self, examples: Examples, samplers: Sequence[tuple[NegativeSampler, int]], seed: int) -> None:
+        self._examples, self._samplers, self._seed = examples, samplers, seed
+        self.count = sum(count for _, count in samplers)
+
+    def draw(self, epoch: int, examples: Sequence[int]) -> list[Int64s]:
+        """`count` negatives for each example; none for an example to which all passages are relevant."""
+        drawn = [np.empty(0, np.int64) for _ in examples]
+        wanted = 0
+        for sampler, count in self._samplers:
+            offered = sampler.draw(epoch, examples, wanted + count) if count else drawn
+            wanted += count
+            drawn = [self._extended(*row, epoch, wanted) for row in zip(examples, drawn, offered, strict=True)]
+        return drawn
+
+    def _extended(self, example: int, taken: Int64s, offered: Int64s, epoch: int, wanted: int) -> Int64s:
+        """The passages taken so far and others of those offered, `wanted` in total."""
+        _, first = np.unique(offered, return_index=True)
+        distinct = offered[np.sort(first)]
+        drawn = np.concatenate([taken, distinct[~np.isin(distinct, taken)]])[:wanted]
+        if len(drawn) < wanted:
+            random = np.random.default_rng([self._seed, epoch, example, wanted])
+            drawn = np.concatenate([drawn, random_negatives(self._examples, example, wanted - len(drawn), drawn, random)])
+        return np.resize(drawn, wanted) if len(drawn) else drawn
+
     def save(self, folder: Path) -> None:
-        """Nothing to save: the index depends on the texts only."""
+        """Save the state of each sampler."""
+        folder.mkdir(parents=True, exist_ok=True)
+        for number, (sampler, _) in enumerate(self._samplers):
+            sampler.save(folder / str(number))
 
     def load(self, folder: Path) -> None:
-        """Nothing to load."""
+        """Load the state of each sampler."""
+        for number, (sampler, _) in enumerate(self._samplers):
+            sampler.load(folder / str(number))

@@ -1,0 +1,1 @@
+"""Training data from language models: questions for the passages of a collection."""
