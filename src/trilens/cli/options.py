@@ -38,7 +38,8 @@ LensToMake = Annotated[
 JUDGED_QUERIES = "Judged queries: a dataset folder, beir/NAME or irds/ID."
 JudgedQueries = Annotated[str, typer.Argument(metavar="DATASET", help=JUDGED_QUERIES, show_default=False)]
 Model = Annotated[
-    str | None, typer.Option(metavar="MODEL", help="Name of a bundled or cached model, or a model folder.", show_default=False)
+    str | None,
+    typer.Option(metavar="MODEL", help="Name of a bundled or cached model, a model folder, or a hub id.", show_default=False),
 ]
 Language = Annotated[
     str | None,
