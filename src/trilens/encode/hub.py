@@ -61,14 +61,11 @@ def download(name: str) -> Path:
     found = parse_hub_id(name)
     assert found is not None
     with clear_errors(name), silent_downloads():
-        from huggingface_hub import hf_hub_download, snapshot_download
-        from huggingface_hub.errors import EntryNotFoundError
+        from huggingface_hub import snapshot_download
 
-        try:
-            hf_hub_download(found.repository, CONFIG_FILE, revision=found.revision)
-        except EntryNotFoundError:  # or it is not known without a network
-            return Path(snapshot_download(found.repository, revision=found.revision, ignore_patterns=NOT_NEEDED))
-        return Path(snapshot_download(found.repository, revision=found.revision))
+        folder = Path(snapshot_download(found.repository, revision=found.revision, allow_patterns=[CONFIG_FILE]))
+        ignored = [] if (folder / CONFIG_FILE).is_file() else NOT_NEEDED
+        return Path(snapshot_download(found.repository, revision=found.revision, ignore_patterns=ignored))
 
 
 def hub_model(name: str, precision: str = PRECISION) -> Path:

@@ -20,11 +20,20 @@ from tests.cli.conftest import Trilens
 from tests.train import tiny
 from trilens.encode.onnx import OnnxEncoder
 from trilens.encode.terms import SparseMode
+from trilens.errors import BadModel
+from trilens.export.describe import ExportOptions
+from trilens.export.folder import export
 from trilens.train.checkpoints import load_checkpoint
 from trilens.train.encoder import TorchEncoder
 
 from .published import bge_m3, colbert, colxtr, dpr_halves, splade, vsearch, xtr
 
+ARRAYS = {
+    "dense": ["vectors"],
+    "multi": ["vectors", "offsets", "tokens"],
+    "sparse": ["weights", "terms", "indptr"],
+    "lexical": ["weights", "terms", "indptr"],
+}
 TEXTS = [text.rstrip(".") for text in tiny.TEXTS]
 
 
@@ -83,9 +92,7 @@ def test_every_head_equals_torch(tmp_path: Path, layout: str, trilens: Trilens) 
     ):
         for head in heads:
             rows, others = getattr(expected, head), getattr(actual, head)
-            for name in {"dense": ["vectors"], "multi": ["vectors", "offsets", "tokens"]}.get(
-                head, ["weights", "terms", "indptr"]
-            ):
+            for name in ARRAYS[head]:
                 np.testing.assert_allclose(getattr(others, name), getattr(rows, name), atol=1e-5, rtol=1e-5)
     assert sorted(path.name for path in tmp_path.iterdir() if path.name.startswith(".")) == []
 
@@ -131,15 +138,14 @@ def test_sentence_transformers(tmp_path: Path, length: bool, similarity: Any, tr
 
 def test_heads_are_left_out_on_purpose_only(tmp_path: Path, trilens: Trilens) -> None:
     bge_m3(tmp_path / "m3")
-    assert trilens("export", tmp_path / "m3", tmp_path / "made", "--heads", "dense", "--json").json["config"]["heads"] == [
-        "dense"
-    ]
+    done = trilens("export", tmp_path / "m3", tmp_path / "made", "--heads", "dense", "--json")
+    assert done.json["config"]["heads"] == ["dense"]
     refused = trilens("export", tmp_path / "m3", tmp_path / "more", "--heads", "sparse")
-    assert (
-        refused.code == 1 and "--heads names sparse; expected some of those of the model, dense, multi, lexical" in refused.err
-    )
+    assert refused.code == 1 and "names sparse; expected some of those of the model, dense, multi, lexical" in refused.err
     refused = trilens("export", tmp_path / "m3", tmp_path / "more", "--pooling", "mean")
     assert refused.code == 1 and "is a BGE-M3 checkpoint with heads and settings of its own; remove --pooling" in refused.err
+    with pytest.raises(BadModel, match="is a BGE-M3 checkpoint, whose heads would be dropped"):
+        export(tmp_path / "m3", tmp_path / "more", ExportOptions())
     folder = tiny.bert(tmp_path / "bert")
     tensors = load_file(folder / "model.safetensors") | {"score.weight": torch.ones(3, tiny.HIDDEN)}
     save_file(tensors, folder / "model.safetensors", {"format": "pt"})
