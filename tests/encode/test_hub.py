@@ -56,7 +56,7 @@ def test_a_model_folder_on_the_hub(hub: Hub, tmp_path: Path) -> None:
         made.add([Document("a", "red fox"), Document("b", "home")])
     with Collection.open_or_create(tmp_path / "c", model="acme/echo") as opened:
         assert [hit.doc_id for hit in opened.search(["fox"], 1)[0]] == ["a"]
-    with pytest.raises(BadInput, match="was created with model .*, not acme/other"):
+    with pytest.raises(BadInput, match=r"was created with model .*, not acme/other"):
         Collection.open_or_create(tmp_path / "c", model="acme/other")
 
 
@@ -64,10 +64,10 @@ def test_what_the_hub_refuses(hub: Hub, tmp_path: Path) -> None:
     hub.gated.add("acme/echo")
     with pytest.raises(BadModel, match=rf"^acme/echo is a gated model; accept its conditions at {hub.address}/acme/echo, then"):
         download("acme/echo")
-    with pytest.raises(BadModel, match="^there is no folder acme/none, and the hub has no public model of that name; expected"):
+    with pytest.raises(BadModel, match=r"^there is no folder acme/none, and the hub has no public model of that name; "):
         hub_model("acme/none")
     hub.gated.clear()
-    with pytest.raises(BadModel, match="^the hub has no revision v9 of acme/echo; choose another one$"):
+    with pytest.raises(BadModel, match=r"^the hub has no revision v9 of acme/echo; choose another one$"):
         find_model("acme/echo@v9")
 
 
@@ -75,9 +75,7 @@ def test_a_hub_that_cannot_be_reached(hub: Hub, monkeypatch: pytest.MonkeyPatch)
     known = hub_model("acme/echo")
     monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://127.0.0.1:9")
     assert hub_model("acme/echo") == known
-    with pytest.raises(
-        BadModel, match=r"^there is no folder acme/other, its download is not in .*127.0.0.1:9 cannot be reached"
-    ):
+    with pytest.raises(BadModel, match=r"^there is no folder acme/other, its download is not in .*127.0.0.1:9 cannot be"):
         download("acme/other")
 
 

@@ -63,7 +63,7 @@ def download(name: str) -> Path:
     with clear_errors(name), silent_downloads():
         from huggingface_hub import snapshot_download
 
-        folder = Path(snapshot_download(found.repository, revision=found.revision, allow_patterns=[CONFIG_FILE]))
+        folder = Path(snapshot_download(found.repository, revision=found.revision, allow_patterns=["*.json"]))
         ignored = [] if (folder / CONFIG_FILE).is_file() else NOT_NEEDED
         return Path(snapshot_download(found.repository, revision=found.revision, ignore_patterns=ignored))
 
