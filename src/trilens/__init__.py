@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from trilens.index.multi_params import MultiParams
     from trilens.lenses.feedback import Expansion
     from trilens.lenses.sparse import SparseParams
+    from trilens.retriever import Retriever
     from trilens.search.fusion import Fusion
     from trilens.search.hyde import Hyde
     from trilens.search.options import SearchOptions
@@ -23,6 +24,7 @@ __all__ = [
     "Fusion",
     "Hyde",
     "MultiParams",
+    "Retriever",
     "SearchOptions",
     "SparseParams",
     "TrilensError",
@@ -37,6 +39,7 @@ _HOMES = {
     "Fusion": "trilens.search.fusion",
     "Hyde": "trilens.search.hyde",
     "MultiParams": "trilens.index.multi_params",
+    "Retriever": "trilens.retriever",
     "SearchOptions": "trilens.search.options",
     "SparseParams": "trilens.lenses.sparse",
     "TrilensError": "trilens.errors",

@@ -4,6 +4,7 @@ It keeps an index in memory and scores every passage, without approximation. `Co
 disk: lens `sparse` is the full search, with `query=bag` α; lens `tokens` is β, and with `rerank=sparse` the late search.
 """
 
+import json
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +12,6 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trilens.encode.folder import CONFIG_FILE, SparseHead
 from trilens.encode.hub import hub_model, is_hub_id
@@ -28,18 +28,21 @@ from trilens.kernels.activations import ALL, keep_weights
 from trilens.kernels.array_types import Float32s, Int64s
 from trilens.represent import Dense, Sparse
 from trilens.represent.scipy_file import read_csr, write_csr
-from trilens.text.passage_file import read_texts
 
 Texts = str | Sequence[str]
 IndexType = Literal["dense", "sparse", "bag_of_token"]
 SearchName = Literal["full", "alpha", "beta", "late"]
-SEARCHES: dict[IndexType, tuple[SearchName, ...]] = {"dense": ("full",), "sparse": ("full", "alpha"), "bag_of_token": ("beta", "late")}
+SEARCHES: dict[IndexType, tuple[SearchName, ...]] = {
+    "dense": ("full",),
+    "sparse": ("full", "alpha"),
+    "bag_of_token": ("beta", "late"),
+}
 """The searches of each index, the default one first."""
 TOP = 768
 BATCH = 128  # texts; an embedding over the vocabulary of BERT takes 120 kilobytes
 
 
-class Embeddings(NDArray[np.float32]):
+class Embeddings(np.ndarray[Any, np.dtype[np.float32]]):
     """Embeddings of texts, (texts, dimensions); `@` of two gives their scores."""
 
     def t(self) -> "Embeddings":
@@ -111,8 +114,10 @@ class TowerEncoder:
         weights = np.repeat(np.maximum(counts, 1) ** -0.5 if unit else np.ones(len(counts)), counts)
         return Sparse(bag.indptr, bag.terms, weights.astype(np.float32), bag.dim)
 
-    def disentangle(self, text: str, topk: int = TOP, visual: bool = False, save_file: str | Path | None = None) -> dict[str, float]:
-        """The vocabulary terms that a text activates, heaviest first; `visual` draws a word cloud, into a file if one is given."""
+    def disentangle(
+        self, text: str, topk: int = TOP, visual: bool = False, save_file: str | Path | None = None
+    ) -> dict[str, float]:
+        """The terms that a text activates, heaviest first; `visual` draws a word cloud, into a file if one is given."""
         words = disentangle(self._encoder, text, self._side, topk)
         return drawn(words, visual, save_file)
 
@@ -205,7 +210,9 @@ class Retriever:
         kind: IndexType = index_type or ("dense" if sparse is None else "sparse")
         if kind not in SEARCHES or (kind == "dense") != (sparse is None):
             fitting = ["dense"] if sparse is None else ["sparse", "bag_of_token"]
-            raise BadInput(f"index_type is {index_type!r}; expected {' or '.join(fitting)} for the model {self.folder.config.name}")
+            raise BadInput(
+                f"index_type is {index_type!r}; expected {' or '.join(fitting)} for the model {self.folder.config.name}"
+            )
         if sparse is None:
             vectors: Dense | Sparse = Dense(np.asarray(self.encoder_p.embed(texts)))
         elif kind == "sparse":
@@ -294,6 +301,17 @@ def drawn(words: list[Word], visual: bool, file: str | Path | None) -> dict[str,
     for word in words:
         weights.setdefault(word.word, word.weight)
     return weights
+
+
+def read_texts(file: Path) -> list[str]:
+    """The texts of a JSONL file of strings, or of objects with text and title."""
+    try:
+        with file.open(encoding="utf-8") as lines:
+            return [passage_text(json.loads(line)) for line in lines if line.strip()]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise BadInput(
+            f"{file} cannot be read ({error!r}); expected a JSON string, or an object with text, in each line"
+        ) from error
 
 
 def passage_text(passage: str | Mapping[str, str]) -> str:

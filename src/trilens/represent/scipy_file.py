@@ -44,16 +44,20 @@ def _read(file: Path, dim: int, shift: int) -> Sparse:
             kind, shape = bytes(arrays["format"].item()), arrays["shape"].tolist()
             indptr, terms, weights = (arrays[name] for name in ("indptr", "indices", "data"))
     except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
-        raise BadInput(f"{file} cannot be read as a SciPy matrix ({error}); expected what scipy.sparse.save_npz writes") from error
+        raise BadInput(
+            f"{file} cannot be read as a SciPy matrix ({error}); expected what scipy.sparse.save_npz writes"
+        ) from error
     if kind != b"csr" or len(indptr) != shape[0] + 1 or indptr[0] != 0 or len(terms) != indptr[-1]:
-        raise BadInput(f"{file} holds a {kind.decode(errors='replace')} matrix that is not whole; expected compressed rows (csr)")
+        raise BadInput(
+            f"{file} holds a {kind.decode(errors='replace')} matrix that is not whole; expected compressed rows (csr)"
+        )
     if shape[1] not in (dim, dim + shift):
         raise BadInput(
             f"{file} is over a vocabulary of {shape[1]:,} terms; expected {dim:,}, as the model has"
             + (f", or {dim + shift:,} with those below its vocabulary shift" if shift else "")
         )
     rows = np.repeat(np.arange(shape[0]), np.diff(indptr))
-    if len(terms) and not (0 <= terms.min() and terms.max() < shape[1]):
+    if len(terms) and not (terms.min() >= 0 and terms.max() < shape[1]):
         raise BadInput(f"{file} has columns outside of its {shape[1]:,}; restore it")
     first = shift if shape[1] == dim + shift else 0
     kept = (terms >= first) & (weights != 0)
