@@ -220,4 +220,4 @@ def test_pictures_and_copies(echo: Retriever, tmp_path: Path, monkeypatch: pytes
     np.testing.assert_array_equal(again.encoder_q.embed("red fox"), echo.encoder_q.embed("red fox"))
     with pytest.raises(BadInput, match="expected a new or empty folder"):
         echo.save_pretrained(tmp_path / "copy")
-    assert io.StringIO(repr(again.encoder_q.embed("red"))).read().startswith("Embeddings")
+    assert io.StringIO(repr(again.encoder_q.embed("red"))).read().startswith("EmbeddingArray")

@@ -42,17 +42,17 @@ TOP = 768
 BATCH = 128  # texts; an embedding over the vocabulary of BERT takes 120 kilobytes
 
 
-class Embeddings(np.ndarray[Any, np.dtype[np.float32]]):
-    """Embeddings of texts, (texts, dimensions); `@` of two gives their scores."""
+class EmbeddingArray(np.ndarray[Any, np.dtype[np.float32]]):
+    """EmbeddingArray of texts, (texts, dimensions); `@` of two gives their scores."""
 
-    def t(self) -> "Embeddings":
+    def t(self) -> "EmbeddingArray":
         """The transposed array, as torch writes it."""
         return self.T
 
     @staticmethod
-    def of(rows: Float32s) -> "Embeddings":
+    def of(rows: Float32s) -> "EmbeddingArray":
         """An array as embeddings."""
-        return rows.view(Embeddings)
+        return rows.view(EmbeddingArray)
 
 
 class SearchResults(NamedTuple):
@@ -76,7 +76,7 @@ class TowerEncoder:
         topk: int | None = None,
         bow: bool = False,
         activate_lexical: bool = True,
-    ) -> Embeddings:
+    ) -> EmbeddingArray:
         """The embeddings of texts: weights of the vocabulary, or dense vectors of a model without a sparse head.
 
         `topk` is the number of highest weights to keep (None: that of the model, -1: all, 0: none); `activate_lexical` keeps
@@ -84,10 +84,10 @@ class TowerEncoder:
         """
         listed = [texts] if isinstance(texts, str) else list(texts)
         if (sparse := self.config.sparse) is None:
-            return Embeddings.of(self._dense(listed))
+            return EmbeddingArray.of(self._dense(listed))
         if bow:
-            return Embeddings.of(to_rows(self.bags(listed)))
-        return Embeddings.of(to_rows(self.vectors(listed, sparse, batch_size, topk, activate_lexical)))
+            return EmbeddingArray.of(to_rows(self.bags(listed)))
+        return EmbeddingArray.of(to_rows(self.vectors(listed, sparse, batch_size, topk, activate_lexical)))
 
     def vectors(
         self, texts: Sequence[str], sparse: SparseHead, batch_size: int, topk: int | None, activate_lexical: bool
@@ -181,14 +181,14 @@ class Retriever:
         """The retriever itself, which computes on the CPU: code written for several devices runs unchanged."""
         return self
 
-    def encode_queries(self, queries: Sequence[str], batch_size: int = BATCH, topk: int | None = None) -> Embeddings:
-        """Embeddings of queries without those weights of their own tokens that are not among the highest, as for BEIR."""
+    def encode_queries(self, queries: Sequence[str], batch_size: int = BATCH, topk: int | None = None) -> EmbeddingArray:
+        """EmbeddingArray of queries without those weights of their own tokens that are not among the highest, as for BEIR."""
         return self.encoder_q.embed(queries, batch_size, topk, activate_lexical=False)
 
     def encode_corpus(
         self, corpus: Sequence[str | Mapping[str, str]], batch_size: int = BATCH, topk: int | None = None
-    ) -> Embeddings:
-        """Embeddings of passages, given as texts or as objects with text and title, as for BEIR."""
+    ) -> EmbeddingArray:
+        """EmbeddingArray of passages, given as texts or as objects with text and title, as for BEIR."""
         return self.encoder_p.embed([passage_text(passage) for passage in corpus], batch_size, topk, activate_lexical=False)
 
     def explain(

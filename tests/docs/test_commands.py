@@ -26,7 +26,7 @@ INTEGRATIONS = ROOT / "docs" / "integrations.md"  # its Python needs other frame
 COMMANDS = [command for page in PAGES if page != PLUGINS for command in commands(page)]
 NEEDS_TORCH_OR_SERVER = ("train", "export", "serve", "mcp", "demo")
 STARTERS = ("torchrun", "uvx", "pipx", "docker")  # the arguments after the last `trilens` are those of the command
-NETWORK = re.compile(r"^beir/|^irds/|^https?://|^cross-encoder/")
+NETWORK = re.compile(r"^beir/|^irds/|^https?://|^cross-encoder/|^BAAI/|^vsearch/")
 
 
 def parsed(command: Command) -> bool:
