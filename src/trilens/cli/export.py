@@ -5,14 +5,13 @@ import sys
 from contextlib import AbstractContextManager
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, cast, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from trilens.cli.options import Json
+from trilens.cli.options import Json, parse_heads
 from trilens.cli.progress import Work, progress_bar
 from trilens.cli.render import out, print_json
-from trilens.encode.folder import Head
 from trilens.encode.hub import find_model
 from trilens.errors import BadInput
 from trilens.extras import needs_extra
@@ -135,7 +134,7 @@ def export(
     path = find_model(source)
     options = ExportOptions(
         precision,
-        _heads(heads),
+        parse_heads(heads),
         fields,
         vdr,
         vocabulary_shift,
@@ -178,13 +177,6 @@ def _export(
     with needs_extra("train"):
         from trilens.train.checkpoints.export import export_published
     return export_published(source, path, target, options, texts, force, check, steps, documents)
-
-
-def _heads(names: str | None) -> tuple["Head", ...]:
-    heads = tuple(name.strip() for name in (names or "").split(",") if name.strip())
-    if unknown := [head for head in heads if head not in get_args(Head)]:
-        raise BadInput(f"--heads names {', '.join(unknown)}; expected some of {', '.join(get_args(Head))}")
-    return cast("tuple[Head, ...]", heads)
 
 
 def _fields(multi: str | None) -> dict[str, Any]:

@@ -27,7 +27,7 @@ COMMANDS = {
     "Documents": ("index", "get", "delete", "dump", "load"),
     "Search": ("search", "explain", "demo"),
     "Collections": ("info", "check", "optimize", "upgrade", "backup", "restore"),
-    "Models": ("models", "disentangle", "train", "mine", "export"),
+    "Models": ("models", "encode", "disentangle", "train", "mine", "export"),
     "Evaluation": ("eval", "compare", "tune", "analyse"),
     "Service": ("serve", "mcp", "doctor", "warmup"),
 }

@@ -145,7 +145,7 @@ def clear_errors(name: str) -> Iterator[None]:
 @contextmanager
 def silent_downloads() -> Iterator[None]:
     """Suppress the progress bars of huggingface_hub."""
-    from huggingface_hub.utils import are_progress_bars_disabled, disable_progress_bars, enable_progress_bars
+    from huggingface_hub.utils.tqdm import are_progress_bars_disabled, disable_progress_bars, enable_progress_bars
 
     before = are_progress_bars_disabled()
     disable_progress_bars()
