@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from trilens.index.multi_params import MultiParams
     from trilens.lenses.feedback import Expansion
     from trilens.lenses.sparse import SparseParams
+    from trilens.retriever import Retriever
     from trilens.search.fusion import Fusion
     from trilens.search.hyde import Hyde
     from trilens.search.options import SearchOptions
@@ -25,6 +26,7 @@ __all__ = [
     "Hyde",
     "MultiParams",
     "Rerank",
+    "Retriever",
     "SearchOptions",
     "SparseParams",
     "TrilensError",
@@ -40,6 +42,7 @@ _HOMES = {
     "Hyde": "trilens.search.hyde",
     "MultiParams": "trilens.index.multi_params",
     "Rerank": "trilens.search.rerank",
+    "Retriever": "trilens.retriever",
     "SearchOptions": "trilens.search.options",
     "SparseParams": "trilens.lenses.sparse",
     "TrilensError": "trilens.errors",

@@ -26,7 +26,7 @@ OTHER_PACKAGES = [ROOT / "docs" / name for name in ("integrations.md", "send.md"
 COMMANDS = [command for page in PAGES if page != PLUGINS for command in commands(page)]
 NEEDS_TORCH_OR_SERVER = ("train", "export", "serve", "mcp", "demo")
 STARTERS = ("torchrun", "uvx", "pipx", "docker")  # the arguments after the last `trilens` are those of the command
-NETWORK = re.compile(r"^beir/|^irds/|^(\w+\+)?https?://|^postgresql:|^cross-encoder/")
+NETWORK = re.compile(r"^beir/|^irds/|^(\w+\+)?https?://|^postgresql:|^cross-encoder/|^BAAI/|^vsearch/")
 
 
 def parsed(command: Command) -> bool:

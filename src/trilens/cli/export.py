@@ -2,22 +2,25 @@
 
 import json as jsonlib
 import sys
+from contextlib import AbstractContextManager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from trilens.cli.options import Json
-from trilens.cli.progress import progress_bar
+from trilens.cli.options import Json, parse_heads
+from trilens.cli.progress import Work, progress_bar
 from trilens.cli.render import out, print_json
 from trilens.encode.folder import Head
+from trilens.encode.hub import find_model
 from trilens.errors import BadInput
+from trilens.extras import needs_extra
 
 if TYPE_CHECKING:
+    from trilens.export.describe import ExportOptions
     from trilens.export.folder import Exported
 
-INSTALL = "exporting needs more packages: run `pip install 'trilens[export]'`"
 PLAIN = "Plain encoders"
 HEADS = "Untrained heads of plain encoders"
 
@@ -25,9 +28,9 @@ HEADS = "Untrained heads of plain encoders"
 def export(
     context: typer.Context,
     source: Annotated[
-        Path,
+        str,
         typer.Argument(
-            metavar="SOURCE", help="Model folder of transformers, sentence-transformers or `trilens train`.", show_default=False
+            metavar="SOURCE", help="Folder of a published checkpoint or of `trilens train`, or hub id.", show_default=False
         ),
     ],
     target: Annotated[
@@ -61,6 +64,18 @@ def export(
     ] = None,
     origin: Annotated[
         str | None, typer.Option("--source", metavar="URL", help="Origin of the weights.", show_default=False)
+    ] = None,
+    heads: Annotated[
+        str | None,
+        typer.Option(metavar="HEAD,...", help="Export these heads only.", show_default="all that the checkpoint has"),
+    ] = None,
+    documents: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SOURCE",
+            help="Passage encoder of a DPR that is published in two parts.",
+            show_default="ctx_encoder, where SOURCE has question_encoder",
+        ),
     ] = None,
     multi_dims: Annotated[
         int | None,
@@ -110,14 +125,17 @@ def export(
     """Export a trained or published encoder or cross-encoder to a model folder that runs without torch.
 
     Supports BERT, RoBERTa, XLM-R, CamemBERT, DistilBERT, MPNet, T5 and mT5. A folder of `trilens train` contains its heads and
-    its input configuration; for plain encoders, prefixes, lengths and pooling default to those of the model family. A folder
-    of a sequence classifier with one output becomes a cross-encoder, for --rerank cross; T5 is none.
+    its input configuration; for plain encoders, prefixes, lengths and pooling default to those of the model family. BGE-M3,
+    ColBERT, XTR, ColXTR, VDR, DPR, SPLADE and sentence-transformers models keep all their heads. A folder of a sequence
+    classifier with one output becomes a cross-encoder, for --rerank cross; T5 is none.
 
     Examples:
 
       trilens export runs/my-model my-model
 
       trilens export runs/my-model plain --format sentence-transformers --head dense
+
+      trilens export BAAI/bge-m3 bge-m3
 
       trilens export downloads/gte-small gte-small --precision float32 --licence MIT
 
@@ -127,44 +145,74 @@ def export(
         _export_head(context, source, target, head, force)
         return
     if head is not None:
-        raise BadInput(f"--head is {head}, but a model folder of trilens has all heads; leave it out, or pass --format")
-    try:
+        raise BadInput(f"--head is {head}, but a model folder of trilens takes --heads; expected those, or --format")
+    with needs_extra("export"):
         from trilens.export.describe import ExportOptions
-        from trilens.export.folder import export
-    except ImportError as error:
-        if (error.name or "").startswith("trilens"):
-            raise
-        raise BadInput(INSTALL) from error
     fields = _fields(multi) | ({} if multi_dims is None else {"dim": multi_dims})
+    path = find_model(source)
     options = ExportOptions(
-        precision, fields, vdr, vocabulary_shift, lexical, pooling, query_prefix, doc_prefix, licence, origin
+        precision,
+        parse_heads(heads),
+        fields,
+        vdr,
+        vocabulary_shift,
+        lexical,
+        pooling,
+        query_prefix,
+        doc_prefix,
+        licence,
+        origin or (None if Path(source).exists() else source),
     )
-    exported = export(source, target, options, texts, force, check, lambda what, total: progress_bar(what, total, "parts"))
+    exported = _export(source, path, target, options, texts, force, check, documents)
     if json:
         print_json(_as_json(exported))
         return
     _print(exported, check)
 
 
-def _export_head(context: typer.Context, source: Path, target: Path, head: Head | None, force: bool) -> None:
+def _export_head(context: typer.Context, source: str, target: Path, head: Head | None, force: bool) -> None:
     given = (context.get_parameter_source(name) for name in context.params)
     options = {name for name, origin in zip(context.params, given, strict=True) if origin and origin.name == "COMMANDLINE"}
     if others := sorted(options - {"source", "target", "format", "head", "force"}):
         raise BadInput(f"--{others[0].replace('_', '-')} does not apply to --format sentence-transformers; leave it out")
-    try:
+    with needs_extra("train"):
         from trilens.export.folder import require_free, written_whole
         from trilens.train.checkpoints import load_checkpoint
         from trilens.train.model import MODULES_FILE
         from trilens.train.single_head import CLASSES, save_head
-    except ImportError as error:
-        if (error.name or "").startswith("trilens"):
-            raise
-        raise BadInput(f"{error.name} is missing, which this format needs: run `pip install 'trilens[train]'`") from error
-    require_free(target, source, force, known_by=MODULES_FILE)
-    model = load_checkpoint(source)
+    path = find_model(source)
+    require_free(target, path, force, known_by=MODULES_FILE)
+    model = load_checkpoint(path)
     with written_whole(target) as folder:
         saved = save_head(model, head, folder)
     out().print(f"{target}: {saved}, for sentence_transformers.{CLASSES[saved].__name__}", markup=False, soft_wrap=True)
+
+
+def _export(
+    source: str,
+    path: Path,
+    target: Path,
+    options: "ExportOptions",
+    texts: Path | None,
+    force: bool,
+    check: bool,
+    documents: str | None,
+) -> "Exported":
+    """Export through the loaders of published checkpoints what is more than a plain encoder."""
+    from trilens.export.folder import export
+    from trilens.export.published import layout_of
+
+    def steps(what: str, total: int) -> AbstractContextManager[Work]:
+        return progress_bar(what, total, "parts")
+
+    layout = layout_of(path, source) if path.exists() else None
+    if layout is None and documents is None:
+        return export(path, target, options, texts, force, check, steps)
+    if given := options.for_plain:
+        raise BadInput(f"{source} is a {layout} checkpoint with heads and settings of its own; remove --{', --'.join(given)}")
+    with needs_extra("train"):
+        from trilens.train.checkpoints.export import export_published
+    return export_published(source, path, target, options, texts, force, check, steps, documents)
 
 
 def _fields(multi: str | None) -> dict[str, Any]:

@@ -12,6 +12,8 @@ from trilens.cli.progress import progress_bar
 from trilens.cli.render import out, print_json
 from trilens.cli.warmup import first_search
 from trilens.collection import Collection
+from trilens.encode.hub import is_hub_id
+from trilens.encode.models import resolve_model
 from trilens.lenses.registry import lens_type
 from trilens.store.changes import Changes
 from trilens.store.config import DEFAULT_LENSES, CollectionConfig
@@ -60,6 +62,9 @@ def settings(
         options["passages"] = passage_options
     if not (to / FILE_NAME).exists():
         CollectionConfig.of(**options)
+        if model and is_hub_id(model):
+            with progress_bar(f"preparing {model}, once", None, "steps"):
+                resolve_model(model)
     return options
 
 

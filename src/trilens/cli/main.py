@@ -24,10 +24,10 @@ MOST_DESCRIPTORS = 65_536
 SETTINGS = {"help_option_names": ["-h", "--help"]}
 # Panels of the help with their commands: modules of `trilens.cli`, each with a function of the same name.
 COMMANDS = {
-    "Documents": ("index", "get", "delete", "dump", "load", "send"),
+    "Documents": ("index", "get", "delete", "dump", "load", "send", "vectors"),
     "Search": ("search", "explain", "demo"),
     "Collections": ("info", "check", "optimize", "upgrade", "backup", "restore"),
-    "Models": ("models", "disentangle", "encode", "synthesize", "mine", "train", "export"),
+    "Models": ("models", "encode", "disentangle", "synthesize", "mine", "train", "export"),
     "Evaluation": ("eval", "compare", "tune", "analyse"),
     "Service": ("serve", "mcp", "doctor", "warmup"),
 }

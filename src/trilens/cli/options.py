@@ -3,10 +3,11 @@
 import inspect
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 import typer
 
+from trilens.encode.folder import Head
 from trilens.errors import BadInput
 from trilens.lenses.registry import lens_types
 from trilens.search.fusion import POLICIES
@@ -38,7 +39,8 @@ LensToMake = Annotated[
 JUDGED_QUERIES = "Judged queries: a dataset folder, beir/NAME or irds/ID."
 JudgedQueries = Annotated[str, typer.Argument(metavar="DATASET", help=JUDGED_QUERIES, show_default=False)]
 Model = Annotated[
-    str | None, typer.Option(metavar="MODEL", help="Name of a bundled or cached model, or a model folder.", show_default=False)
+    str | None,
+    typer.Option(metavar="MODEL", help="Name of a bundled or cached model, a model folder, or a hub id.", show_default=False),
 ]
 Language = Annotated[
     str | None,
@@ -293,3 +295,12 @@ def collection_options(
             config_of_lens["analysis"] = {**config_of_lens.get("analysis", {}), "language": language}
     common = {"lenses": names, "model": model}
     return options | {name: value for name, value in common.items() if value is not None}
+
+
+def parse_heads(names: str | None) -> tuple[Head, ...]:
+    """The heads of a list such as dense,lexical; none if the option is not given."""
+    known = get_args(Head)
+    heads = [name.strip() for name in (names or "").split(",") if name.strip()]
+    if unknown := [head for head in heads if head not in known]:
+        raise BadInput(f"--heads names {', '.join(unknown)}; expected some of {', '.join(known)}")
+    return tuple(head for head in known if head in heads)

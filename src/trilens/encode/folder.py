@@ -95,6 +95,8 @@ class SparseHead(BaseModel):
     normalised: bool  # the graph normalises the full vector, before pruning
     transform: bool = False  # the graph applies a linear layer and GELU before the vocabulary projection
     biased: bool = False  # the graph adds a bias per term after max pooling
+    activation: Literal["elu1p", "log1p"] = "elu1p"  # elu(x) + 1 as in VDR, or log(1 + ReLU(x)) as in SPLADE
+    epsilon: float = Field(default=1e-5, gt=0)  # of the layer normalisation; informative: the graph normalises
 
 
 class LexicalHead(BaseModel):

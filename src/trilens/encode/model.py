@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from trilens.encode.folder import CONFIG_FILE, Head, read_config
 from trilens.encode.models import resolve_model
 from trilens.encode.onnx import OnnxEncoder
 from trilens.encode.reading import ReadTokens, Side
+from trilens.encode.terms import Pruning
 from trilens.errors import BadInput, BadModel
 from trilens.kernels.array_types import Float32s, Int32s, Int64s
 
@@ -20,9 +21,10 @@ from trilens.kernels.array_types import Float32s, Int32s, Int64s
 class HeadsEncoder(Protocol):
     """An encoder with one or more heads: what `Collection.create(path, encoder=…)` takes.
 
-    `OnnxEncoder` and the encoder of a model in training are such encoders. One with the head `sparse` also returns `bag`. An
-    attribute `term_weighting`, if there is one, says how the collection weights its terms; `fusions`, how searches fuse lenses
-    by default (`fusion` of `ModelConfig`).
+    `OnnxEncoder` and the encoder of a model in training are such encoders. One with the head `sparse` also returns `bag`; if it
+    has an attribute `prunes` that is true, its methods take a `Pruning` as `pruning`. An attribute `term_weighting`, if there
+    is one, says how the collection weights its terms; `fusions`, how searches fuse lenses by default (`fusion` of
+    `ModelConfig`).
     """
 
     @property
@@ -138,9 +140,9 @@ class ModelEncoder:
             )
         return self.encoder
 
-    def heads_encoder(self, *heads: Head) -> "HeadEncoder":
-        """An encoder of some heads."""
-        return HeadEncoder(self, heads)
+    def heads_encoder(self, *heads: Head, pruning: Pruning | None = None) -> "HeadEncoder":
+        """An encoder of some heads; `pruning` changes which weights of `sparse` are kept."""
+        return HeadEncoder(self, heads, pruning if pruning != Pruning() else None)
 
     @cached_property
     def bags(self) -> "BagOfTokensEncoder":
@@ -154,6 +156,7 @@ class HeadEncoder:
 
     model: ModelEncoder
     heads: tuple[Head, ...]
+    pruning: Pruning | None = None
 
     @property
     def fingerprint(self) -> str:
@@ -162,11 +165,28 @@ class HeadEncoder:
 
     def encode_docs(self, texts: Sequence[str], progress: Progress | None = None) -> Encoded:
         """Representations of passages by these heads."""
-        return self.model.encoder.encode_docs(texts, progress, self.heads)
+        return self.model.encoder.encode_docs(texts, progress, self.heads, **self._options)
 
     def encode_queries(self, texts: Sequence[str]) -> Encoded:
         """Representations of queries by these heads."""
-        return self.model.encoder.encode_queries(texts, self.heads)
+        return self.model.encoder.encode_queries(texts, self.heads, **self._options)
+
+    @property
+    def _options(self) -> dict[str, Any]:
+        if self.pruning is None:
+            return {}
+        if not getattr(self.model.encoder, "prunes", False):
+            raise BadInput(
+                f"encoder {self.model.encoder.fingerprint} keeps a fixed number of terms; expected no top and no own for it"
+            )
+        return {"pruning": self.pruning}
+
+    def joined(self, other: "HeadEncoder") -> "HeadEncoder | None":
+        """One encoder for the heads of both; None if both compute `sparse` and keep other weights of it."""
+        if "sparse" in self.heads and "sparse" in other.heads and self.pruning != other.pruning:
+            return None
+        heads = tuple(dict.fromkeys(self.heads + other.heads))
+        return HeadEncoder(self.model, heads, self.pruning if "sparse" in self.heads else other.pruning)
 
 
 class BagOfTokensEncoder:
@@ -201,11 +221,18 @@ class BagOfTokensEncoder:
 
 def joint_passes(encoders: Mapping[str, Encoder]) -> list[tuple[list[str], Encoder]]:
     """The fewest passes over the texts, each with the names that use it: one serves all heads of the model, and comes last."""
-    passes: dict[int, tuple[list[str], Encoder]] = {}
+    passes: list[tuple[list[str], Encoder]] = []
     for name, encoder in encoders.items():
-        key = id(encoder.model) if isinstance(encoder, HeadEncoder) else id(encoder)
-        names, known = passes.get(key, ([], encoder))
-        if isinstance(known, HeadEncoder) and isinstance(encoder, HeadEncoder):
-            known = HeadEncoder(known.model, tuple(dict.fromkeys(known.heads + encoder.heads)))
-        passes[key] = ([*names, name], known)
-    return sorted(passes.values(), key=lambda single: isinstance(single[1], HeadEncoder))
+        for number, (names, known) in enumerate(passes):
+            if (both := _joined(known, encoder)) is not None:
+                passes[number] = ([*names, name], both)
+                break
+        else:
+            passes.append(([name], encoder))
+    return sorted(passes, key=lambda single: isinstance(single[1], HeadEncoder))
+
+
+def _joined(known: Encoder, encoder: Encoder) -> Encoder | None:
+    if isinstance(known, HeadEncoder) and isinstance(encoder, HeadEncoder):
+        return known.joined(encoder) if known.model is encoder.model else None
+    return known if known is encoder else None

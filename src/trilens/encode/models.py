@@ -4,6 +4,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from trilens.encode.folder import CONFIG_FILE
+from trilens.encode.hub import hub_model, is_hub_id
 from trilens.errors import BadModel
 from trilens.text.files import user_cache
 
@@ -24,7 +25,7 @@ def cached_models() -> dict[str, Path]:
 
 
 def resolve_model(name: str) -> Path:
-    """The folder of a model, given the name of a bundled or cached model or a path.
+    """The folder of a model, given the name of a bundled or cached model, a path or a hub id, which may be exported first.
 
     Bundled models take precedence over cached ones, and both over a folder of the same name in the working directory; write
     `./name` for that folder.
@@ -33,10 +34,12 @@ def resolve_model(name: str) -> Path:
     if name in known:
         return known[name]
     path = Path(name).expanduser()
+    if is_hub_id(name):
+        return hub_model(name)
     if not name or not path.is_dir():
         raise BadModel(
-            f"there is no model {name!r}; expected the path of a model folder or one of the models that `trilens models` "
-            f"lists: {', '.join(known) or 'none'}"
+            f"there is no model {name!r}; expected the path of a model folder, a hub id or one of the models that "
+            f"`trilens models` lists: {', '.join(known) or 'none'}"
         )
     return path
 

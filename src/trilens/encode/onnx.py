@@ -17,7 +17,7 @@ from trilens.encode.encoder import Encoded, Progress
 from trilens.encode.folder import CONFIG_FILE, QUERY_WEIGHTS, STATES, Head, ModelFolder, TermWeighting
 from trilens.encode.reading import ModelInputs, Reading, ReadTokens, Side, require_texts
 from trilens.encode.runtime import onnx_runtime
-from trilens.encode.terms import SparseMode, TermSpace
+from trilens.encode.terms import Pruning, SparseMode, TermSpace
 from trilens.encode.tokens import Tokens
 from trilens.encode.window import BatchPositions, Window, join_windows
 from trilens.errors import BadInput, BadModel
@@ -34,6 +34,7 @@ BATCH_WEIGHTS = 1 << 22
 BATCHES_AT_ONCE = 8
 # Texts tokenised and sorted by length at a time: enough for batches of similar length, few enough to bound memory.
 WINDOW_TEXTS = 4096
+UNCHANGED = Pruning()
 
 
 class OnnxEncoder:
@@ -41,6 +42,8 @@ class OnnxEncoder:
 
     Representations do not depend on the other texts of a batch or on the selected `heads` (None: all). `sparse` implies `bag`.
     """
+
+    prunes = True
 
     def __init__(
         self,
@@ -75,14 +78,20 @@ class OnnxEncoder:
         return self.folder.config.dim
 
     def encode_docs(
-        self, texts: Sequence[str], progress: Progress | None = None, heads: Sequence[Head] | None = None
+        self,
+        texts: Sequence[str],
+        progress: Progress | None = None,
+        heads: Sequence[Head] | None = None,
+        pruning: Pruning = UNCHANGED,
     ) -> Encoded:
-        """Representations of passages, in input order, by the selected heads (None: all)."""
-        return self._encode(texts, "doc", progress or _silent, choose_heads(self.folder.path, self.heads, heads))
+        """Representations of passages, in input order, by the selected heads (None: all); `pruning` changes the mode."""
+        return self._encode(texts, "doc", progress or _silent, choose_heads(self.folder.path, self.heads, heads), pruning)
 
-    def encode_queries(self, texts: Sequence[str], heads: Sequence[Head] | None = None) -> Encoded:
-        """Representations of queries, in input order, by the selected heads (None: all)."""
-        return self._encode(texts, "query", _silent, choose_heads(self.folder.path, self.heads, heads))
+    def encode_queries(
+        self, texts: Sequence[str], heads: Sequence[Head] | None = None, pruning: Pruning = UNCHANGED
+    ) -> Encoded:
+        """Representations of queries, in input order, by the selected heads (None: all); `pruning` changes the mode."""
+        return self._encode(texts, "query", _silent, choose_heads(self.folder.path, self.heads, heads), pruning)
 
     @property
     def max_doc_tokens(self) -> int:
@@ -150,8 +159,11 @@ class OnnxEncoder:
         """Readable text of `sparse` or `bag` terms; see `TermSpace.texts`."""
         return self._load().terms.texts(terms)
 
-    def _encode(self, texts: Sequence[str], side: Side, progress: Progress, heads: tuple[Head, ...]) -> Encoded:
+    def _encode(
+        self, texts: Sequence[str], side: Side, progress: Progress, heads: tuple[Head, ...], pruning: Pruning
+    ) -> Encoded:
         require_texts(texts)
+        mode = pruning.of(self._mode) if "sparse" in heads else self._mode
         dims = {head: self.folder.config.dims[head] for head in heads}
         dense = np.empty((len(texts), dims.get("dense", 0)), np.float32)
         parts: list[Encoded] = []
@@ -159,7 +171,7 @@ class OnnxEncoder:
             loaded, stop = self._load(), start + WINDOW_TEXTS
             reading = loaded.reading(side, "multi" in heads)
             inputs = reading.read(list(texts[start:stop]))
-            window = Window(inputs, reading, loaded.terms, dims, self._mode, dense[start:stop])
+            window = Window(inputs, reading, loaded.terms, dims, mode, dense[start:stop])
             max_texts = BATCH_WEIGHTS // dims.get("sparse", 1)
             batches = [*batches_by_length([len(row) for row in inputs.ids], BATCH_TOKENS, max_texts)]
             for finished in loaded.run(side, inputs, batches, heads, window.place):

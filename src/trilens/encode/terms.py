@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +33,19 @@ class SparseMode:
             raise BadInput(f"top is {self.top}; expected the number of weights to keep: 0 or more, or None for all")
         if self.top == 0 and not self.own:
             raise BadInput("top is 0 and own is False, which keeps no weights; expected top above 0 or own=True")
+
+
+@dataclass(frozen=True, slots=True)
+class Pruning:
+    """Changes of a `SparseMode`: another number of highest weights, or own tokens on or off; None: unchanged."""
+
+    top: int | Literal["all"] | None = None
+    own: bool | None = None
+
+    def of(self, mode: SparseMode) -> SparseMode:
+        """The mode with these changes."""
+        top = mode.top if self.top is None else None if self.top == "all" else self.top
+        return SparseMode(top, mode.own if self.own is None else self.own)
 
 
 class TermSpace:

@@ -20,6 +20,23 @@ INSTALL = "pictures need more packages: run `pip install 'trilens[pictures]'`"
 def word_cloud(words: Sequence[Word], file: Path) -> None:
     """Draw the words, the heavier the larger; the same words give the same picture."""
     require_png(file)
+    draw_cloud(words).to_file(str(file))
+
+
+def show_cloud(words: Sequence[Word]) -> None:
+    """Draw the words in the notebook or the window that matplotlib draws in."""
+    cloud = draw_cloud(words)
+    try:
+        from matplotlib import pyplot
+    except ImportError as error:
+        raise BadInput(INSTALL) from error
+    pyplot.imshow(cloud.to_array(), interpolation="bilinear")
+    pyplot.axis("off")
+    pyplot.show()
+
+
+def draw_cloud(words: Sequence[Word]) -> Any:
+    """A word cloud, which can be stored or shown."""
     try:
         from wordcloud import WordCloud
     except ImportError as error:
@@ -31,8 +48,7 @@ def word_cloud(words: Sequence[Word], file: Path) -> None:
 
     width, height = CLOUD_SIZE
     cloud = WordCloud(width=width, height=height, background_color="white", color_func=colour, random_state=1, margin=4)
-    cloud.generate_from_frequencies(_weights(words))
-    cloud.to_file(str(file))
+    return cloud.generate_from_frequencies(_weights(words))
 
 
 def bar_chart(words: Sequence[Word], file: Path, title: str = "") -> None:

@@ -177,7 +177,10 @@ class TorchReference:
         x = (tokens - tokens.mean(axis=1, keepdims=True)) / spread * head.scale + head.shift
         words = self._words[head.described.shift : head.described.shift + head.described.dim]
         best = (x @ words.T).max(axis=0) + (0 if head.bias is None else head.bias)
-        activated = np.where(best > 0, best, np.expm1(np.minimum(best, 0))) + 1
+        if head.described.activation == "log1p":
+            activated = np.log1p(np.maximum(best, 0))
+        else:
+            activated = np.where(best > 0, best, np.expm1(np.minimum(best, 0))) + 1
         return np.asarray(unit(activated[None])[0] if head.described.normalised else activated, np.float32)
 
 

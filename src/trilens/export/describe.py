@@ -8,7 +8,7 @@ from typing import Any, Literal
 from pydantic import ValidationError
 
 from trilens.encode.families import UNKNOWN, VDR, Family, family_of
-from trilens.encode.folder import Head, LexicalHead, ModelConfig, MultiHead, SparseHead
+from trilens.encode.folder import DenseHead, Head, LexicalHead, ModelConfig, MultiHead, SparseHead
 from trilens.encode.tokens import Tokens
 from trilens.errors import BadInput, BadModel, first_error
 from trilens.export.checkpoint import read_json
@@ -24,6 +24,7 @@ class ExportOptions:
     """Export options; None selects the default of the model's family, or of the trained folder."""
 
     precision: Precision = "int8"
+    heads: tuple[Head, ...] = ()  # those to export; none: all
     multi: Mapping[str, Any] = field(default_factory=dict)  # fields of `MultiHead`; `dim` adds an untrained head
     vdr: bool = False
     vocabulary_shift: int | None = None
@@ -68,7 +69,8 @@ def _trained(options: ExportOptions, heads: Path, dim: int, longest: int | None)
     file = heads / "config.json"
     overrides = {name: value for name, value in (("licence", options.licence), ("source", options.source)) if value is not None}
     try:
-        config = ModelConfig.model_validate(read_json(file) | overrides | {"precision": options.precision})
+        described = chosen_heads(read_json(file), options.heads, dim)
+        config = ModelConfig.model_validate(described | overrides | {"precision": options.precision})
     except ValidationError as error:
         raise BadModel(f"{file}: {first_error(error)}; save the model again") from error
     if config.dim != dim and not (config.dense and config.dense.projection):
@@ -79,10 +81,26 @@ def _trained(options: ExportOptions, heads: Path, dim: int, longest: int | None)
     return config
 
 
+def chosen_heads(described: Mapping[str, Any], heads: tuple[Head, ...], dim: int) -> dict[str, Any]:
+    """A description with some of its heads, for a backbone of `dim` dimensions."""
+    present = described.get("heads") or []
+    if not heads or not isinstance(present, list):
+        return dict(described)
+    if missing := [head for head in heads if head not in present]:
+        raise BadInput(f"--heads names {', '.join(missing)}; expected some of those of the model, {', '.join(present)}")
+    multi = described.get("multi") or {}
+    if "multi" not in heads and any(multi.get(field) for field in ("query_tokens", "query_marker", "doc_marker")):
+        raise BadInput("--heads leaves out multi, whose markers are a part of what all heads read; name it as well")
+    left_out: dict[str, Any] = {head: None for head in present if head not in heads}
+    size = {} if "dense" in heads else {"dim": dim}
+    return dict(described) | left_out | size | {"heads": [head for head in present if head in heads]}
+
+
 def _plain(options: ExportOptions, name: str, source: Source, dim: int, longest: int | None, tokens: Tokens) -> ModelConfig:
-    family = family_of(name)
-    if family is UNKNOWN:
-        family = family_of(source.backbone.resolve().name)
+    names = (options.source or "", name, source.backbone.resolve().name)
+    family = next((known for known in map(family_of, names) if known is not UNKNOWN), UNKNOWN)
+    if set(options.heads) - {"dense"}:
+        raise BadInput(f"--heads is {','.join(options.heads)}; expected dense, which is all that {source.backbone} has")
     limits = [limit for limit in (longest, source.longest) if limit is not None]
     multi, sparse = _multi(options, family, dim), _sparse(options, family, tokens.size)
     lexical = LexicalHead(dim=tokens.size) if options.lexical else None
@@ -92,10 +110,11 @@ def _plain(options: ExportOptions, name: str, source: Source, dim: int, longest:
         heads=["dense", *(head for head, described in extra if described is not None)],
         dim=dim,
         pooling=options.pooling or source.pooling or family.pooling,
-        query_prefix=family.query_prefix if options.query_prefix is None else options.query_prefix,
-        doc_prefix=family.doc_prefix if options.doc_prefix is None else options.doc_prefix,
+        query_prefix=first_given(options.query_prefix, source.query_prefix, family.query_prefix),
+        doc_prefix=first_given(options.doc_prefix, source.doc_prefix, family.doc_prefix),
         max_query_tokens=min([family.max_query_tokens, *limits]),
         max_doc_tokens=min([family.max_doc_tokens, *limits]),
+        dense=None if source.normalised else DenseHead(normalised=False),
         multi=multi,
         sparse=sparse,
         lexical=lexical,
@@ -103,6 +122,11 @@ def _plain(options: ExportOptions, name: str, source: Source, dim: int, longest:
         licence=options.licence or NOT_STATED,
         source=options.source or source.backbone.resolve().name,
     )
+
+
+def first_given(*prefixes: str | None) -> str:
+    """The first prefix that is given."""
+    return next((prefix for prefix in prefixes if prefix is not None), "")
 
 
 def _multi(options: ExportOptions, family: Family, dim: int) -> MultiHead | None:

@@ -17,6 +17,7 @@ from trilens.export.card import write_card
 from trilens.export.check import TEXTS, Agreement, Origin, can_check, compare, require_agreement
 from trilens.export.cross import CrossExport, scores_pairs
 from trilens.export.describe import ExportOptions
+from trilens.export.published import layout_of
 from trilens.export.source import copy_texts, find_sources, read_tokenizer
 from trilens.export.tower import Steps, Tower
 
@@ -45,6 +46,11 @@ class Export:
     def __init__(self, source: Path, name: str, options: ExportOptions, texts: Path | None, steps: Steps) -> None:
         self._steps, self._texts = steps, CalibrationTexts(texts)
         self._origins: dict[Side, Origin] = {}
+        if not options.heads and (layout := layout_of(source, options.source or source.name)):
+            raise BadModel(
+                f"{source} is a {layout} checkpoint, whose heads would be dropped; expected "
+                "trilens.train.checkpoints.export.export_published to keep them, or the heads to keep in the options"
+            )
         sources = find_sources(source)
         self.doc = Tower(sources.doc, self._texts, steps)
         self.query = Tower(sources.query, self._texts, steps) if sources.query else None

@@ -12,7 +12,6 @@ from trilens.export.checkpoint import read_tensors
 from trilens.kernels.array_types import Float32s
 
 WEIGHTS = "model.safetensors"
-TRAINED_EPSILON = 1e-5  # of torch's LayerNorm, which training uses
 
 
 @dataclass(frozen=True)
@@ -110,7 +109,7 @@ def read_heads(folder: Path, config: ModelConfig, hidden: int) -> HeadWeights:
         norm = tensors.read("sparse.norm.weight", hidden), tensors.read("sparse.norm.bias", hidden)
         transform = tensors.affine("sparse.transform", hidden) if config.sparse.transform else None
         biases = tensors.read("sparse.bias", config.sparse.dim) if config.sparse.biased else None
-        sparse = SparseWeights(config.sparse, *norm, TRAINED_EPSILON, transform=transform, bias=biases)
+        sparse = SparseWeights(config.sparse, *norm, config.sparse.epsilon, transform=transform, bias=biases)
     if config.lexical:
         lexical = tensors.per_token("lexical.linear")
     return HeadWeights(dense, multi, sparse, lexical)

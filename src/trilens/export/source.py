@@ -14,18 +14,24 @@ MODULES = "modules.json"
 ROUTER = "router_config.json"
 LICENCES = ("LICENSE", "LICENSE.txt", "LICENCE", "NOTICE")
 BACKBONES = {"Transformer", "Backbone"}
-HARMLESS = {"Normalize"}  # dense vectors are normalised anyway
+SETTINGS = "config_sentence_transformers.json"
+PROMPTS = {"query_prefix": ("query",), "doc_prefix": ("document", "passage", "corpus")}
+"""Prompt names of sentence-transformers for queries and documents."""
+DOT = ("dot", "dot_score")
 POOLINGS: dict[Literal["mean", "cls"], str] = {"cls": "pooling_mode_cls_token", "mean": "pooling_mode_mean_tokens"}
 
 
 @dataclass(frozen=True)
 class Source:
-    """An encoder: the folders of its backbone and of its trained heads, and its stored pooling and length."""
+    """An encoder: the folders of its backbone and of its trained heads, and its stored pooling, length and prefixes."""
 
     backbone: Path
     heads: Path | None = None
     pooling: Literal["mean", "cls"] | None = None
     longest: int | None = None
+    normalised: bool = True
+    query_prefix: str | None = None
+    doc_prefix: str | None = None
 
     @property
     def tokenizer(self) -> Path:
@@ -81,13 +87,28 @@ def from_modules(folder: Path, modules: list[tuple[str, Path]]) -> Source:
             heads = path
         elif kind == "Pooling":
             pooling = read_pooling(path / "config.json")
-        elif kind not in HARMLESS:
+        elif kind != "Normalize":
             raise BadModel(f"{folder} has a module {kind}, which cannot be exported; expected Transformer, Pooling, Normalize")
     if backbone is None:
         raise BadModel(f"{folder} has the modules {[kind for kind, _ in modules]}; expected a Transformer among them")
     length = backbone / "sentence_bert_config.json"
     longest = read_json(length).get("max_seq_length") if length.is_file() else None
-    return Source(backbone, heads, pooling, longest)
+    normalised = heads is not None or normalises(folder, [kind for kind, _ in modules])
+    return Source(backbone, heads, pooling, longest, normalised, **prompts_of(folder))
+
+
+def normalises(folder: Path, kinds: list[str]) -> bool:
+    """Whether vectors have unit length: by a module, or because they are compared by the cosine and not by the product."""
+    file = folder / SETTINGS
+    return "Normalize" in kinds or not file.is_file() or read_json(file).get("similarity_fn_name") not in DOT
+
+
+def prompts_of(folder: Path) -> dict[str, str]:
+    """The query and document prefixes stored in a sentence-transformers model."""
+    file = folder / SETTINGS
+    saved = (read_json(file).get("prompts") if file.is_file() else None) or {}
+    prefixes = {field: next((saved[name] for name in names if saved.get(name)), None) for field, names in PROMPTS.items()}
+    return {field: prefix for field, prefix in prefixes.items() if prefix}
 
 
 def read_modules(file: Path) -> list[dict[str, Any]]:

@@ -35,7 +35,11 @@ class SparseHeadGraph(Graph):
         if self.head.bias is not None:
             logits = self.add("Add", [logits, self.constant("bias", self.head.bias, np.float32)], "biased")
         described, one = self.head.described, self.constant("one", 1, np.float32)
-        activated = self.add("Add", [self.add("Elu", [logits], "elu"), one], "raw" if described.normalised else "sparse")
+        name = "raw" if described.normalised else "sparse"
+        if described.activation == "log1p":
+            activated = self.add("Log", [self.add("Add", [self.add("Relu", [logits], "relu"), one], "more")], name)
+        else:
+            activated = self.add("Add", [self.add("Elu", [logits], "elu"), one], name)
         if described.normalised:
             self.normalise(activated, "sparse")
         states = floats(STATES, "texts", "tokens", len(self.head.scale))

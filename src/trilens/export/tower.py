@@ -16,7 +16,8 @@ from trilens.export.calibration_texts import CalibrationTexts, read_docs, read_q
 from trilens.export.describe import ExportOptions, describe
 from trilens.export.encoder_graph import EncoderGraph
 from trilens.export.fit import clip_vocabulary, fit_heads
-from trilens.export.heads import HeadWeights, read_heads
+from trilens.export.heads import DenseWeights, HeadWeights, read_heads
+from trilens.export.published import require_no_more
 from trilens.export.quantisation import Range
 from trilens.export.source import Source
 from trilens.export.sparse_graph import SparseHeadGraph
@@ -36,7 +37,9 @@ class Tower:
         require_embeddings(self.tokens, self.backbone)
 
     def describe(self, options: ExportOptions, name: str) -> ModelConfig:
-        """The config of a folder called `name` with this encoder."""
+        """The config of a folder called `name` with this encoder. To lose tensors of a plain one, `dense` has to be chosen."""
+        if self.source.heads is None and not options.heads:
+            require_no_more(self.backbone.checkpoint)
         return describe(options, name, self.source, self.backbone.dim, self.backbone.longest, self.tokens)
 
     def write(self, folder: Path, config: ModelConfig, heads: HeadWeights) -> None:
@@ -56,11 +59,13 @@ class Tower:
             if heads.sparse is not None and config.precision == "int8":
                 heads = replace(heads, sparse=clip_vocabulary(heads.sparse, self._states(config), self.backbone.words))
             return heads
+        dense = DenseWeights(normalised=config.dense is None)
         if config.heads == ["dense"]:
-            return HeadWeights()
+            return HeadWeights(dense)
         ids = [text.ids for text in read_docs(self.tokens, config, self._texts.all)]
         special = set(np.flatnonzero(self.tokens.special).tolist())
-        return fit_heads(config, self._states(config), ids, special, self.backbone.words, self.backbone.epsilon)
+        fitted = fit_heads(config, self._states(config), ids, special, self.backbone.words, self.backbone.epsilon)
+        return replace(fitted, dense=dense)
 
     def _ranges(self, config: ModelConfig) -> dict[str, Range]:
         texts = self._texts.all

@@ -41,6 +41,12 @@ def saturated_bags(bags: Sparse, weighting: TermWeighting) -> Sparse:
     return Sparse(bags.indptr, bags.terms, saturated(bags.weights, weighting.repeats), bags.dim)
 
 
+def add_bags(queries: Sparse, bags: Sparse, share: float) -> Sparse:
+    """The query vectors plus their bags, multiplied by `share`."""
+    added = bags.weights * np.float32(share)
+    return Sparse(*add_rows(queries.indptr, queries.terms, queries.weights, bags.indptr, bags.terms, added), queries.dim)
+
+
 def bag_scales(lengths: NDArray[np.integer], weighting: TermWeighting) -> Float64s:
     """The weight of each term of a bag with this many terms, where term frequencies do not count."""
     return np.asarray(np.maximum(lengths, 1) ** (-weighting.bag_length / 2), np.float64)

@@ -1,19 +1,21 @@
 """The lens `sparse`: weights over a model's whole vocabulary, with terms that the model adds to a text (VDR, SPLADE)."""
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
+from pydantic import Field
 
 from trilens.encode.encoder import Encoded, Encoder
 from trilens.encode.model import ModelEncoder
 from trilens.encode.reading import Side
+from trilens.encode.terms import Pruning
 from trilens.index.exact import exact_sparse
 from trilens.index.term_weighting import weight_docs, weight_queries
 from trilens.kernels.array_types import Float32s
 from trilens.lenses.lens import Colour, ExplainTarget, LensType
 from trilens.lenses.parts import ScoreParts, Span
-from trilens.lenses.term_lens import EncodedField, IdfParams, OwnTerms, SparseConfig, TermLens
+from trilens.lenses.term_lens import EncodedField, IdfParams, OwnTerms, SparseConfig, TermLens, Top, require_terms
 from trilens.represent import Sparse
 
 
@@ -21,9 +23,20 @@ class SparseParams(IdfParams):
     """Search parameters of the lenses `sparse` and `tokens`.
 
     query       weights: the query's vocabulary weights; bag: its bag of tokens, which needs no model at query time
+    top         number of highest weights of the query that are kept, or "all"; None: the default of the model
+    own         whether the weights of the query's own tokens are kept as well; None: the default of the model
     """
 
     query: Literal["weights", "bag"] = "weights"
+    top: Top | None = None
+    own: Annotated[bool, Field(strict=True)] | None = None
+
+    def model_post_init(self, _context: Any) -> None:
+        """Refuse to keep nothing, and settings of weights for bags."""
+        require_terms(self.top, self.own)
+        fields = {"top": self.top, "own": self.own, "bags": getattr(self, "bags", 0.0) or None}
+        if self.query == "bag" and (given := [name for name, value in fields.items() if value is not None]):
+            raise ValueError(f"query is bag, and {given[0]} is given; expected it for query=weights only")
 
 
 class VocabularyLens(TermLens):
@@ -31,7 +44,9 @@ class VocabularyLens(TermLens):
 
     def query_encoder(self, params: SparseParams | None = None) -> Encoder:
         """The sparse head, or the tokenizer alone for a bag of tokens."""
-        return self.model.bags if self.query_field(params) == "bag" else self.model.heads_encoder("sparse")
+        if self.query_field(params) == "bag":
+            return self.model.bags
+        return self.model.heads_encoder("sparse", pruning=Pruning(params.top, params.own) if params else None)
 
     def query_field(self, params: SparseParams | None = None) -> EncodedField:
         """Vocabulary weights unless the params ask for a bag of tokens."""
@@ -54,8 +69,8 @@ class SparseLens(VocabularyLens):
 
     @property
     def encoder(self) -> Encoder:  # type: ignore[override]
-        """The sparse head of the model."""
-        return self.model.heads_encoder("sparse")
+        """The sparse head of the model, with as many terms as the configuration keeps."""
+        return self.model.heads_encoder("sparse", pruning=Pruning(self.config.top, self.config.own))
 
     def score_texts(self, queries: Sequence[str], texts: Sequence[str]) -> Float32s:
         """Inner products of queries and texts, without IDF: document frequencies exist only for indexed terms."""
@@ -71,7 +86,7 @@ class SparseLens(VocabularyLens):
         return self.explain_terms(target, query, (passage.terms, passage.weights))
 
     def _encode_late(self, queries: Sequence[str], texts: Sequence[str]) -> tuple[Sparse, Sparse]:
-        encoded: Encoded = self.encoder.encode_queries(queries)
+        encoded: Encoded = self.query_encoder().encode_queries(queries)
         assert encoded.sparse is not None
         docs = weight_docs(self.encoder.encode_docs(texts), "sparse", self.weighting)
         return weight_queries(encoded.sparse, encoded.bag, self.weighting), docs

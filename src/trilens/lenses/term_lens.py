@@ -22,7 +22,7 @@ from trilens.encode.reading import Side
 from trilens.errors import BadInput
 from trilens.index.sparse_parts import MOST_DIM, BagPart, SparsePart, WeightedPart
 from trilens.index.sparse_settings import SparseSettings
-from trilens.index.term_weighting import PLAIN, saturated_bags, weight_docs, weight_queries
+from trilens.index.term_weighting import PLAIN, add_bags, saturated_bags, weight_docs, weight_queries
 from trilens.index.topk import Heaps, TopK
 from trilens.kernels.array_types import Float32s, Float64s, Int32s, Int64s, Mask
 from trilens.kernels.sparse import BAD_ORDER, BAD_TERM, BAD_WEIGHT, find_fault
@@ -46,12 +46,30 @@ ADVICE = "most rows have no term, so no query finds them: the model's head has c
 
 EncodedField = Literal["sparse", "lexical", "bag"]
 Count = Annotated[int, Field(strict=True, ge=1)]
+Top = Annotated[int, Field(strict=True, ge=0)] | Literal["all"]
+
+
+def require_terms(top: int | str | None, own: bool | None) -> None:
+    """Refuse settings by which no weight is kept."""
+    if top == 0 and own is False:
+        raise ValueError("top is 0 and own is false, which keeps no weights; expected top above 0 or own=true")
 
 
 class SparseConfig(LensConfig):
-    """`weights`: quantised to 8 bits with a scale per row, or stored as the model computes them. Plain bags store none."""
+    """Stored weights of the lenses over terms. None takes the default of the model.
+
+    weights     quantised to 8 bits with a scale per row, or stored as the model computes them; plain bags store none
+    top         lens sparse: number of highest weights of a passage that are kept, or "all"
+    own         lens sparse: whether the weights of the passage's own tokens are kept as well
+    """
 
     weights: Literal["uint8", "float32"] = "uint8"
+    top: Top | None = None
+    own: Annotated[bool, Field(strict=True)] | None = None
+
+    def model_post_init(self, _context: Any) -> None:
+        """Refuse to keep nothing."""
+        require_terms(self.top, self.own)
 
 
 DEFAULT = SparseConfig()
@@ -231,6 +249,8 @@ class TermSearcher(Searcher):
         vectors = self.query(queries, params)
         if vectors is queries.sparse:
             vectors = weight_queries(vectors, queries.bag, self._lens.weighting)
+            if (share := getattr(params, "bags", 0.0)) and queries.bag is not None:
+                vectors = add_bags(vectors, saturated_bags(queries.bag, self._lens.weighting), share)
         if self.uses_idf(params):
             vectors = Sparse(vectors.indptr, vectors.terms, vectors.weights * self.idf[vectors.terms], vectors.dim)
         return vectors

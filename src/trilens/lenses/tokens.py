@@ -1,9 +1,22 @@
 """The lens `tokens`: bags of tokens, which need no model for documents; queries are vocabulary weights (VDR's β search)."""
 
+from typing import Annotated
+
+from pydantic import Field
+
 from trilens.encode.encoder import Encoder
 from trilens.lenses.lens import Colour, LensType
 from trilens.lenses.sparse import SparseParams, VocabularyLens
 from trilens.lenses.term_lens import SparseConfig
+
+
+class TokensParams(SparseParams):
+    """Search parameters of the lens `tokens`.
+
+    bags        factor of the product of the bags of query and passage, which is added to the score
+    """
+
+    bags: Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)] = 0.0
 
 
 class TokensLens(VocabularyLens):
@@ -26,6 +39,6 @@ TOKENS = LensType(
     heads=("sparse",),
     config=SparseConfig,
     config_key="sparse",
-    params=SparseParams,
+    params=TokensParams,
     expansion="vocabulary feedback",
 )

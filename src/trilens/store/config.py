@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from trilens.encode.folder import CONFIG_FILE, Head, ModelFolder, TermWeighting
+from trilens.encode.hub import is_from, is_hub_id
 from trilens.encode.model import HeadsEncoder, LengthReader
 from trilens.encode.models import bundled_models, resolve_model
 from trilens.errors import BadInput, UnknownFormat, first_error, nested_error
@@ -208,6 +209,8 @@ def _agrees(made_with: Any, wanted: Any) -> bool:
     """Whether a stored option has the wanted value; only the given fields of an object are compared."""
     if isinstance(wanted, Mapping):
         return isinstance(made_with, Mapping) and all(_agrees(made_with.get(name), value) for name, value in wanted.items())
+    if isinstance(wanted, str) and is_hub_id(wanted):
+        return isinstance(made_with, str) and is_from(Path(made_with), wanted)
     if isinstance(wanted, str) and Path(wanted).is_dir():
         return bool(made_with == str(Path(wanted).resolve()))
     return bool(made_with == wanted)

@@ -12,6 +12,7 @@ from torch import Generator, Tensor, nn
 
 from trilens.encode.families import family_of
 from trilens.encode.folder import Head, ModelDescription
+from trilens.encode.hub import find_model
 from trilens.encode.terms import TermSpace
 from trilens.encode.tokens import Tokens
 from trilens.errors import BadInput, BadModel, first_error
@@ -86,13 +87,9 @@ def _with_heads(stack: Stack, heads: Sequence[Head], changes: Mapping[str, Any],
 
 def open_backbone(source: str, layers: int | None = None) -> Backbone:
     """Load the encoder from a folder or the hub, with its first `layers` layers (None: all)."""
-    if source.startswith(("/", ".", "~")) and not Path(source).is_dir():
+    if not (path := find_model(source)).is_dir():
         raise BadModel(f"{source} is not a folder; expected a Hugging Face model: check the path, or give a hub id")
-    try:
-        backbone = Backbone(source)
-    except OSError as error:
-        reason = " ".join(str(error).split())[:200]
-        raise BadModel(f"{source} is neither a folder nor a model that can be downloaded from the hub ({reason})") from error
+    backbone = Backbone(str(path))
     if layers is not None:
         keep_layers(backbone.model, layers)
     return backbone

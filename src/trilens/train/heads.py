@@ -4,7 +4,7 @@ from typing import Literal
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import elu, gelu, normalize, softplus
+from torch.nn.functional import elu, gelu, normalize, relu, softplus
 
 from trilens.errors import BadInput
 from trilens.train.best_products import best_products
@@ -61,19 +61,29 @@ def lexical_vectors(weights: Tensor, ids: Tensor, kept: Tensor, terms: int) -> T
 class SparseHeadModule(nn.Module):
     """VDR: a positive weight for every word of the vocabulary, elu(x) + 1 of its highest product with a token state.
 
+    SPLADE: log(1 + ReLU(x)) instead, the activation `log1p`.
+
     The word vectors are the backbone's input embeddings, passed at each call so that they stay tied; ids below `shift`
     (special and unused tokens) have no dimension. Masked positions are ignored. `transform` adds a linear layer and GELU
     before the normalisation, and `biases`, one per word, are added to the highest products, as in masked-language heads.
     """
 
     def __init__(
-        self, hidden: int, shift: int = 999, normalised: bool = False, transform: bool = False, biases: int = 0
+        self,
+        hidden: int,
+        shift: int = 999,
+        normalised: bool = False,
+        transform: bool = False,
+        biases: int = 0,
+        activation: Literal["elu1p", "log1p"] = "elu1p",
+        epsilon: float = 1e-5,
     ) -> None:
         super().__init__()
         self.transform = nn.Linear(hidden, hidden) if transform else None
         self.bias = nn.Parameter(torch.zeros(biases)) if biases else None
-        self.norm = nn.LayerNorm(hidden)
+        self.norm = nn.LayerNorm(hidden, eps=epsilon)
         self.shift = shift
+        self.activation = activation
         self.normalised = normalised
 
     def forward(self, states: Tensor, mask: Tensor, embeddings: Tensor) -> Tensor:
@@ -85,8 +95,8 @@ class SparseHeadModule(nn.Module):
         best = best_products(self.ready(states), embeddings[self.shift :], mask)
         if self.bias is not None:
             best = best + self.bias
-        # elu + 1 is monotonic, so it commutes with the maximum.
-        weights = elu(best) + 1
+        # Activations are monotonic, so they commute with the maximum.
+        weights = torch.log1p(relu(best)) if self.activation == "log1p" else elu(best) + 1
         return normalize(weights, dim=-1) if self.normalised else weights
 
     def ready(self, states: Tensor) -> Tensor:

@@ -67,7 +67,9 @@ class Heads(Module):
         self.sparse = None
         if sparse is not None:
             words = sparse.dim if sparse.biased else 0
-            self.sparse = SparseHeadModule(hidden, sparse.shift, sparse.normalised, sparse.transform, words)
+            self.sparse = SparseHeadModule(
+                hidden, sparse.shift, sparse.normalised, sparse.transform, words, sparse.activation, sparse.epsilon
+            )
         self.lexical = LexicalHeadModule(hidden) if description.lexical is not None else None
 
     def outputs(self, features: Mapping[str, Any], wanted: Iterable[Head]) -> dict[Head, Tensor]:

@@ -16,26 +16,12 @@ from trilens.errors import BadModel
 from trilens.train.checkpoints import load_checkpoint
 from trilens.train.model import stacks_of
 
-from .published import DIM, ID, attended, drawn, edit_json, outputs, rename, same, states_of
+from .published import ID, attended, colbert, colxtr, edit_json, outputs, same, states_of, xtr
 
 
 @pytest.mark.parametrize("binary", [False, True])
 def test_colbert(tmp_path: Path, binary: bool) -> None:
-    plain, linear = AutoModel.from_pretrained(tiny.bert(tmp_path)), drawn(DIM, tiny.HIDDEN)
-    rename(tmp_path, lambda name: f"bert.{name}", {"linear.weight": linear}, binary)
-    edit_json(tmp_path / "config.json", architectures=["HF_ColBERT"])
-    metadata = {
-        "query_maxlen": 12,
-        "doc_maxlen": 20,
-        "dim": DIM,
-        "mask_punctuation": True,
-        "attend_to_mask_tokens": False,
-        "query_token_id": "[unused0]",
-        "doc_token_id": "[unused1]",
-        "query_token": "[Q]",
-        "similarity": "cosine",
-    }
-    (tmp_path / "artifact.metadata").write_text(json.dumps(metadata))
+    plain, linear = AutoModel.from_pretrained(tiny.bert(tmp_path / "base")), colbert(tmp_path, binary)
     model = load_checkpoint(tmp_path)
     actual = outputs(model, "query", ["red fox."])
     ids = [ID[word] for word in ["[CLS]", "[unused0]", "red", "fox", ".", "[SEP]"] + ["[MASK]"] * 6]
@@ -58,15 +44,9 @@ def test_colbert(tmp_path: Path, binary: bool) -> None:
 @pytest.mark.parametrize("layout", ["inside", "beside", "beside and pooled"])
 def test_xtr(tmp_path: Path, layout: str) -> None:
     """In google/xtr-base-en the linear layer is in 2_Dense; PyLate and others store it with the encoder's tensors."""
-    folder = tiny.t5(tmp_path / "xtr-tiny-en")
-    plain, linear = T5EncoderModel.from_pretrained(folder), drawn(DIM, tiny.HIDDEN)
-    if layout == "inside":
-        rename(folder, str, {"linear.weight": linear})
-    else:
-        (folder / "2_Dense").mkdir()
-        torch.save({"linear.weight": linear}, folder / "2_Dense" / "pytorch_model.bin")
-    if layout == "beside and pooled":
-        (folder / "1_Pooling").mkdir()
+    folder = tmp_path / "xtr-tiny-en"
+    linear = xtr(folder, layout)
+    plain = T5EncoderModel.from_pretrained(folder)
     model = load_checkpoint(folder)
     actual = outputs(model, texts=["The QUICK Fox."])
     tokens = stacks_of(model)["query"].backbone.tokens
@@ -77,9 +57,7 @@ def test_xtr(tmp_path: Path, layout: str) -> None:
 
 
 def test_colxtr(tmp_path: Path) -> None:
-    plain, linear = T5EncoderModel.from_pretrained(tiny.t5(tmp_path)), drawn(DIM, tiny.HIDDEN)
-    rename(tmp_path, str, {"bottleneck.weight": linear})
-    edit_json(tmp_path / "config.json", architectures=["XTR"], dim=DIM)
+    plain, linear = T5EncoderModel.from_pretrained(tiny.t5(tmp_path / "base")), colxtr(tmp_path)
     actual = outputs(load_checkpoint(tmp_path), texts=["red Fox", "a stone under the tree"])
     for index, first in ((0, "▁Document"), (1, "▁Document")):
         ids = attended(actual, index)

@@ -10,47 +10,14 @@ torch = pytest.importorskip("torch", reason="training needs torch: pip install t
 pytest.importorskip("sentence_transformers", reason="training needs sentence-transformers: pip install trilens[train]")
 
 from safetensors.torch import load_file, save_file
-from torch import Tensor
-from transformers import AutoModel, DPRConfig, DPRContextEncoder, DPRQuestionEncoder
+from transformers import AutoModel
 
 from tests.train import tiny
 from trilens.errors import BadModel
 from trilens.train.checkpoints import load_checkpoint
 from trilens.train.model import description_of
 
-from .published import attended, drawn, edit_json, outputs, same, states_of
-
-
-def vsearch(folder: Path, kind: str, shared: bool) -> tuple[Path, list[dict[str, Tensor]]]:
-    """Write a folder as `Retriever.save_pretrained` does; the tokenizer is that of the base model."""
-    bases = [tiny.bert(folder / f"base{seed}", seed) for seed in range(1 if shared else 2)]
-    tensors = [
-        {f"bert_model.{name}": tensor for name, tensor in load_file(base / "model.safetensors").items() if "pooler" not in name}
-        for base in bases
-    ]
-    for index, tower in enumerate(tensors if kind == "vdr" else []):
-        tower |= {"ln.weight": 1 + drawn(tiny.HIDDEN + index).abs(), "ln.bias": drawn(tiny.HIDDEN + index)[: tiny.HIDDEN]}
-        tower["ln.weight"] = tower["ln.weight"][: tiny.HIDDEN].contiguous()
-    encoder = {"type": kind, "model_id": str(bases[0]), "max_len": 20}
-    if kind == "vdr":
-        encoder |= {"norm": False, "shift_vocab_num": tiny.BERT_SHIFT, "topk": 6, "pooling": "max", "pooling_topk": None}
-    config = {
-        "architectures": ["Retriever"],
-        "encoder_q": encoder,
-        "encoder_p": encoder | {"max_len": 30},
-        "max_length": 512,
-        "shared_encoder": shared,
-    }
-    target = folder / "retriever"
-    target.mkdir()
-    (target / "config.json").write_text(json.dumps(config))
-    both = {f"encoder_q.{name}": tensor for name, tensor in tensors[0].items()}
-    both |= {f"encoder_p.{name}": tensor for name, tensor in tensors[-1].items()}
-    if shared:
-        torch.save(both, target / "pytorch_model.bin")
-    else:
-        save_file(both, target / "model.safetensors")
-    return target, tensors
+from .published import attended, dpr_halves, edit_json, outputs, same, states_of, vsearch
 
 
 @pytest.mark.parametrize("shared", [False, True])
@@ -105,18 +72,8 @@ def test_incomplete_vsearch_folders(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("projection", [0, 6])
 def test_dpr_of_facebook(tmp_path: Path, projection: int) -> None:
-    config = DPRConfig(**tiny.bert_config().to_diff_dict(), projection_dim=projection)
-    halves = {"question_encoder": DPRQuestionEncoder, "ctx_encoder": DPRContextEncoder}
-    published = {}
-    for seed, (name, kind) in enumerate(halves.items()):
-        torch.manual_seed(seed)
-        published[name] = kind(config).eval()
-        folder = tmp_path / f"dpr-{name}-tiny"
-        published[name].save_pretrained(folder)
-        base = tiny.bert(tmp_path / "base")
-        for file in ("tokenizer.json", "tokenizer_config.json"):
-            shutil.copy(base / file, folder / file)
-    questions, passages = (tmp_path / f"dpr-{name}-tiny" for name in halves)
+    published = dpr_halves(tmp_path, projection)
+    questions, passages = (tmp_path / f"dpr-{name}-tiny" for name in published)
     assert any(name.startswith("question_encoder.bert_model.") for name in load_file(questions / "model.safetensors"))
     for model in (load_checkpoint(questions), load_checkpoint(questions, passages)):
         for task, name in (("query", "question_encoder"), ("document", "ctx_encoder")):

@@ -27,7 +27,8 @@ def test_sentence_transformers(tmp_path: Path, pooling: Any, projected: bool, no
     modules: list[Any] = [Transformer(str(tiny.bert(tmp_path / "bert")), max_seq_length=20), Pooling(tiny.HIDDEN, pooling)]
     modules += [Dense(tiny.HIDDEN, 6, bias=pooling == "cls")] if projected else []
     modules += [Normalize()] if normalised else []
-    published = SentenceTransformer(modules=modules, prompts={"query": "the quick ", "document": ""})
+    prompts = {"query": "the quick ", "document": ""}
+    published = SentenceTransformer(modules=modules, prompts=prompts, similarity_fn_name=None if normalised else "dot")
     published.save_pretrained(str(tmp_path / "published"), create_model_card=False)
     model = load_checkpoint(tmp_path / "published")
     description = description_of(model)

@@ -17,6 +17,7 @@ from transformers import AutoConfig, BertConfig
 
 from trilens.encode.folder import TOKENIZER_FILE
 from trilens.errors import BadModel
+from trilens.export.published import is_dpr_half
 from trilens.train.backbone import Backbone
 from trilens.train.checkpoints.files import find_checkpoint, read_json, read_tensors, take, trained_stack, weights_file
 from trilens.train.model import Stack, assemble
@@ -25,11 +26,6 @@ TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json", "vocab.txt", "spec
 DPR = {"pooling": "cls", "dense": {"normalised": False}, "query_prefix": "", "doc_prefix": ""}
 DPR_LENGTHS = {"max_query_tokens": 256, "max_doc_tokens": 256}
 HEAD_WIDTH = 64  # of every published BERT
-
-
-def recognises(folder: Path) -> bool:
-    """By a config with two encoders."""
-    return {"encoder_q", "encoder_p"} <= read_json(folder / "config.json").keys()
 
 
 def load(folder: Path, source: str, changes: Mapping[str, Any]) -> tuple[Stack, Stack | None]:
@@ -159,21 +155,17 @@ def encoder_config(tensors: Mapping[str, Tensor], base: str | None, folder: Path
     )
 
 
-def is_half(path: Path) -> bool:
-    """Whether the path is one of the two folders of Facebook's DPR."""
-    return path.is_dir() and read_json(path / "config.json").get("model_type") == "dpr"
-
-
 def load_halves(path: Path, source: str, documents: str | Path | None, changes: Mapping[str, Any]) -> SentenceTransformer:
     """Load a DPR from its two folders, question encoder and passage encoder."""
     passages = str(documents or source.replace("question_encoder", "ctx_encoder"))
     other = find_base(passages) if passages != source else None
-    if other is None or not is_half(other) or not is_half(path):
+    if other is None or not is_dpr_half(other) or not is_dpr_half(path):
         raise BadModel(
             f"{source} and {passages if passages != source else 'no other'} are not the two encoders of a DPR; expected the "
             "question encoder, and the passage encoder as `documents`"
         )
-    fields = DPR | DPR_LENGTHS
+    both = {"name": Path(source).name.replace("question_encoder-", ""), "source": source}
+    fields = DPR | DPR_LENGTHS | both
     halves = (("question_encoder.", path, source), ("ctx_encoder.", other, passages))
     query, document = (
         tower(half(folder, prefix), prefix, "dpr", None, folder, name, fields, changes) for prefix, folder, name in halves

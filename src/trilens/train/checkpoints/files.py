@@ -11,30 +11,21 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from trilens.encode.folder import Head
+from trilens.encode.hub import find_model
 from trilens.errors import BadModel
 from trilens.train.backbone import Backbone
 from trilens.train.build import describe, require_readable
 from trilens.train.model import Heads, Stack, biased, load_weights
 
 WEIGHT_FILES = ("model.safetensors", "pytorch_model.bin")
-# Other formats of the same weights, not worth downloading.
-NOT_NEEDED = ["*.onnx", "*.onnx_data", "onnx/*", "openvino/*", "coreml/*", "*.h5", "*.msgpack", "*.ot", "*.gguf"]
 
 
 def find_checkpoint(source: str | Path) -> Path:
     """The folder or file of a checkpoint, given as a path or a Hugging Face hub id."""
-    path = Path(source).expanduser()
-    if path.exists():
-        return path
-    from huggingface_hub import snapshot_download  # imported here: only hub ids need it
-
-    try:
-        return Path(snapshot_download(str(source), ignore_patterns=NOT_NEEDED))
-    except Exception as error:
-        raise BadModel(
-            f"there is no folder {source}, and the hub has no model of that name ({type(error).__name__}); expected the "
-            "path of a checkpoint or a hub id such as intfloat/e5-small-v2"
-        ) from error
+    path = find_model(str(source))
+    if not path.exists():
+        raise BadModel(f"there is no folder {source}; expected a checkpoint, or a hub id such as intfloat/e5-small-v2")
+    return path
 
 
 def read_json(file: Path) -> dict[str, Any]:

@@ -8,26 +8,21 @@ from torch import Tensor
 
 from trilens.encode.families import BGE_M3
 from trilens.errors import BadModel
+from trilens.export.published import M3_FILES
 from trilens.train.backbone import Backbone
 from trilens.train.checkpoints.files import read_tensors, take, trained_stack
 from trilens.train.checkpoints.sbert import read_module_settings
 from trilens.train.model import Stack
 
-FILES = {"multi": "colbert_linear.pt", "lexical": "sparse_linear.pt"}
 MAX_QUERY_TOKENS, MAX_DOC_TOKENS = 512, 8192
-
-
-def recognises(folder: Path) -> bool:
-    """By either of the two layers: with only one, it is a damaged BGE-M3, not another model."""
-    return any((folder / name).exists() for name in FILES.values())
 
 
 def load(folder: Path, source: str, changes: Mapping[str, Any]) -> tuple[Stack, None]:
     """Dense (CLS pooling, normalised), multi (with bias, without a vector for the first token) and lexical heads."""
-    if missing := [name for name in FILES.values() if not (folder / name).is_file()]:
-        raise BadModel(f"{folder} has no {missing[0]}; expected both {' and '.join(FILES.values())}: restore the checkpoint")
+    if missing := [name for name in M3_FILES.values() if not (folder / name).is_file()]:
+        raise BadModel(f"{folder} has no {missing[0]}; expected both {' and '.join(M3_FILES.values())}: restore the checkpoint")
     weights: dict[str, Tensor] = {}
-    for head, name in FILES.items():
+    for head, name in M3_FILES.items():
         weight, bias = take(read_tensors(folder / name), ("weight", "bias"), folder / name)
         weights |= {f"{head}.linear.weight": weight, f"{head}.linear.bias": bias}
     backbone = Backbone(str(folder))

@@ -8,6 +8,7 @@ from typing import Any
 from torch import Tensor
 
 from trilens.errors import BadModel
+from trilens.export.source import normalises, prompts_of
 from trilens.train.backbone import Backbone
 from trilens.train.checkpoints.files import read_json, read_tensors, take, trained_stack, weights_file
 from trilens.train.model import MODULES_FILE, Stack
@@ -15,8 +16,6 @@ from trilens.train.model import MODULES_FILE, Stack
 POOLINGS = {"pooling_mode_cls_token": "cls", "pooling_mode_mean_tokens": "mean"}
 ACTIVATIONS = {"Identity": "linear", "Tanh": "tanh"}
 UNLIMITED = 1_000_000
-PROMPTS = {"query_prefix": ("query",), "doc_prefix": ("document", "passage", "corpus")}
-"""Prompt names of sentence-transformers for queries and documents."""
 
 
 def recognises(folder: Path) -> bool:
@@ -43,7 +42,8 @@ def load(folder: Path, source: str, changes: Mapping[str, Any]) -> tuple[Stack, 
 
 def read_module_settings(folder: Path) -> dict[str, Any]:
     """Settings of the modules: description fields, and `encoder`, `projected_by`, `normalised`, `lower_case`."""
-    settings: dict[str, Any] = {"normalised": False, "encoder": "", "lower_case": False}
+    normalised = normalises(folder, [kind for kind, _ in modules_of(folder)])
+    settings: dict[str, Any] = {"normalised": normalised, "encoder": "", "lower_case": False}
     for kind, path in modules_of(folder):
         if kind == "Transformer":
             saved = read_json(folder / path / "sentence_bert_config.json")
@@ -54,9 +54,7 @@ def read_module_settings(folder: Path) -> dict[str, Any]:
             settings["pooling"] = read_pooling(folder / path / "config.json")
         elif kind == "Dense" and "projected_by" not in settings:
             settings["projected_by"] = folder / path
-        elif kind == "Normalize":
-            settings["normalised"] = True
-        else:
+        elif kind != "Normalize":
             raise BadModel(
                 f"{folder / MODULES_FILE} names the module {kind}; expected Transformer, Pooling, at most one Dense, Normalize"
             )
@@ -106,10 +104,3 @@ def read_projection(folder: Path) -> tuple[str, dict[str, Tensor]]:
     file = weights_file(folder)
     tensors = dict(zip(names, take(read_tensors(file), names, file), strict=True))
     return ACTIVATIONS[name], {f"dense.{name}": tensor for name, tensor in tensors.items()}
-
-
-def prompts_of(folder: Path) -> dict[str, str]:
-    """The query and document prefixes stored in a model."""
-    saved = read_json(folder / "config_sentence_transformers.json").get("prompts") or {}
-    prefixes = {field: next((saved[name] for name in names if saved.get(name)), None) for field, names in PROMPTS.items()}
-    return {field: prefix for field, prefix in prefixes.items() if prefix}
