@@ -21,7 +21,7 @@ from .cli.conftest import Trilens
 from .cli.conftest import trilens as trilens
 from .encode.counting_cross import counting_cross
 from .http.running import TEXTS, Running, make_collection, running
-from .search.test_hyde import Service
+from .language.servers import Service
 from .search.test_hyde import service as service
 
 QUERY = "remove a folder and everything inside it"

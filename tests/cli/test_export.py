@@ -67,7 +67,7 @@ def test_one_head_as_a_model_of_sentence_transformers(tmp_path: Path, trilens: T
     [
         (["nothing", "made"], "there is no folder nothing"),
         (["weights", "weights"], "which would be replaced"),
-        (["weights", "made", "--head", "dense"], "a model folder of trilens has all heads"),
+        (["weights", "made", "--head", "dense"], "a model folder of trilens takes --heads"),
         (["weights", "made", "--multi", "3"], "--multi is '3'; expected a JSON object"),
         (["weights", "made", "--multi", "{"], "--multi is '{'; expected a JSON object"),
         (["weights", "made", "--texts", "none.jsonl"], "none.jsonl does not exist"),

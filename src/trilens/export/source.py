@@ -144,6 +144,11 @@ def copy_texts(source: Source, folder: Path) -> None:
     """Write the tokenizer and the licences of a source into a model folder."""
     tokenizer = json.dumps(read_tokenizer(source), ensure_ascii=False, separators=(",", ":"))
     (folder / TOKENIZER_FILE).write_text(tokenizer + "\n", encoding="utf-8")
+    copy_licences(source.backbone, folder)
+
+
+def copy_licences(source: Path, folder: Path) -> None:
+    """Copy the licences of a checkpoint."""
     for name in LICENCES:
-        if (source.backbone / name).is_file():
-            shutil.copyfile(source.backbone / name, folder / name)
+        if (source / name).is_file():
+            shutil.copyfile(source / name, folder / name)

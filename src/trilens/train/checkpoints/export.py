@@ -8,7 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from trilens.export.describe import ExportOptions
-from trilens.export.folder import LICENCES, Exported, export, no_steps, require_free
+from trilens.export.folder import Exported, export, no_steps, require_free
+from trilens.export.source import copy_licences
 from trilens.export.tower import Steps
 from trilens.train.backbone import quietly
 from trilens.train.checkpoints.loading import load_checkpoint
@@ -35,9 +36,7 @@ def export_published(
         with quietly():
             model = load_checkpoint(source, documents)
             model.save_pretrained(str(folder), create_model_card=False)
-        for name in LICENCES:
-            if (path / name).is_file():
-                shutil.copyfile(path / name, folder / name)
+        copy_licences(path, folder)
         named = replace(options, source=options.source or Path(description_of(model).source).name)
         return export(folder, target, named, texts, force, check, steps)
 
