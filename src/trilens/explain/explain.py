@@ -79,7 +79,7 @@ class _Explainer:
         position = int(np.searchsorted(candidates.keys, self._key))
         most = len(candidates.keys) if rerank.most is None else max(rerank.most, search.options.last_rank)
         returned = any(candidates.ranks[name][position] > 0 for name in search.names)
-        return self._sum(doc, parts, children, approximate=not returned or candidates.ranks[first][position] > most)
+        return self._sum(doc, parts, children, approximate=not returned or int(candidates.ranks[first][position]) > most)
 
     def _lens_explanation(self, name: str, row: int, score: float | None) -> Explanation:
         require_wanted()
