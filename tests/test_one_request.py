@@ -20,7 +20,7 @@ from trilens.evaluate.variants import parse_variant
 from .cli.conftest import Trilens
 from .cli.conftest import trilens as trilens
 from .http.running import Running, make_collection, running
-from .search.test_hyde import Service
+from .language.servers import Service
 from .search.test_hyde import service as service
 
 QUERY = "remove a folder and everything inside it"
