@@ -34,7 +34,7 @@ def draw_curves(log: Path, file: Path, title: str) -> None:
     shown = {name: curve for name, curve in measures.items() if name.endswith(("nDCG@10", "Hit@1", ACCURACY))}
     figure = Figure(figsize=(8, 7), layout="constrained")
     above, below = figure.subplots(2, sharex=True)
-    for axes, curves, label in ((above, losses, "loss"), (below, shown, "held-out questions, batches")):
+    for axes, curves, label in ((above, losses, "loss"), (below, shown, "held-out questions; in-batch accuracy")):
         for name, curve in curves.items():
             axes.plot(*zip(*curve, strict=True), marker=".", label=name)
         axes.set_ylabel(label)

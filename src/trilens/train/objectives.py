@@ -288,7 +288,9 @@ class Objectives(nn.Module):
         def total_loss(outputs: list[Features]) -> Tensor:
             queries, docs = outputs[0], grouped(outputs[1], len(sides[0]["input_ids"]))
             self._watch(outputs)
-            self.accuracies = {f"{head}_accuracy": in_batch_accuracy(head, queries, docs, joined) for head in self.trained}
+            # In the same order in every process: each head is gathered from all of them.
+            heads = sorted(self.trained)
+            self.accuracies = {f"{head}_accuracy": in_batch_accuracy(head, queries, docs, joined) for head in heads}
             for name, objective in zip(self.names, self.objectives, strict=True):
                 parts[name] = objective.weight * objective.loss(queries, docs, teacher, self.step, joined)
             return torch.stack(list(parts.values())).sum()
