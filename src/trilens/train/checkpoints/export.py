@@ -33,7 +33,7 @@ def export_published(
     require_free(target, path, force)
     with unfinished(target) as folder:
         with quietly():
-            model = load_checkpoint(source, documents)
+            model = load_checkpoint(source, documents, {"name": target.resolve().name})
             model.save_pretrained(str(folder), create_model_card=False)
         for name in LICENCES:
             if (path / name).is_file():
