@@ -87,7 +87,7 @@ def test_weights_of_queries(tmp_path: Path, model: Path, params: dict[str, Any],
 
 def test_each_lens_has_its_own(tmp_path: Path, model: Path) -> None:
     with made(tmp_path, model) as collection:
-        separate = {"sparse": {"top": 1, "own": False}, "tokens": {"top": "all"}}
+        separate: dict[str, dict[str, Any]] = {"sparse": {"top": 1, "own": False}, "tokens": {"top": "all"}}
         for hit in collection.search([QUERY], 4, lenses=["dense", "sparse", "tokens"], params=separate)[0]:
             for lens, params in separate.items():
                 alone = scores(collection, lens, **params)[int(hit.doc_id)]

@@ -20,7 +20,8 @@ from trilens import Collection, Explanation, MultiParams
 from trilens.encode.encoder import Encoded, Progress
 from trilens.encode.folder import Head, ModelFolder
 from trilens.encode.models import bundled_models
-from trilens.encode.onnx import OnnxEncoder
+from trilens.encode.onnx import UNCHANGED, OnnxEncoder
+from trilens.encode.terms import Pruning
 from trilens.represent import Dense, Multi, Sparse
 from trilens.search.hits import Hit
 from trilens.store.config import DEFAULT_MODEL
@@ -77,7 +78,9 @@ class RecordedQueries:
 class RecordedModel(OnnxEncoder):
     """The bundled model with the recorded vectors of the queries."""
 
-    def encode_queries(self, texts: Sequence[str], heads: Sequence[Head] | None = None) -> Encoded:
+    def encode_queries(
+        self, texts: Sequence[str], heads: Sequence[Head] | None = None, pruning: Pruning = UNCHANGED
+    ) -> Encoded:
         return encode_recorded(texts)
 
 

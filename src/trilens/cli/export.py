@@ -209,7 +209,9 @@ def _export(
     if layout is None and documents is None:
         return export(path, target, options, texts, force, check, steps)
     if given := options.for_plain:
-        raise BadInput(f"{source} is a {layout} checkpoint with heads and settings of its own; remove --{', --'.join(given)}")
+        raise BadInput(
+            f"{source} is a {layout or 'DPR'} checkpoint with heads and settings of its own; remove --{', --'.join(given)}"
+        )
     with needs_extra("train"):
         from trilens.train.checkpoints.export import export_published
     return export_published(source, path, target, options, texts, force, check, steps, documents)

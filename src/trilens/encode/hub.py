@@ -77,7 +77,7 @@ def hub_model(name: str, precision: str = PRECISION) -> Path:
     checkpoint = download(name)
     if (checkpoint / CONFIG_FILE).is_file():
         return checkpoint
-    target = exports() / found.folder / f"{checkpoint.name}-{precision}"
+    target = exports() / found.folder / f"{checkpoint.name}-{precision}" / found.repository.rsplit("/", 1)[-1]
     if not (target / CONFIG_FILE).is_file():
         run_export([f"{found.repository}@{checkpoint.name}", str(target), "--precision", precision])
     return target
@@ -85,8 +85,8 @@ def hub_model(name: str, precision: str = PRECISION) -> Path:
 
 def exported(name: HubId, precision: str) -> Path | None:
     """The last export of an id, without asking the hub; revisions are known by their commits only."""
-    folders = (file.parent for file in (exports() / name.folder).glob(f"*-{precision}/{CONFIG_FILE}"))
-    fitting = [folder for folder in folders if name.revision is None or folder.name == f"{name.revision}-{precision}"]
+    folders = (file.parent for file in (exports() / name.folder).glob(f"*-{precision}/*/{CONFIG_FILE}"))
+    fitting = [folder for folder in folders if name.revision is None or folder.parent.name == f"{name.revision}-{precision}"]
     return max(fitting, key=lambda folder: folder.stat().st_mtime, default=None)
 
 

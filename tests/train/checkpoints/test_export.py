@@ -1,6 +1,8 @@
 """Export of published checkpoints: every head, equal to torch."""
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -166,6 +168,23 @@ def test_unsupported_splade(tmp_path: Path, settings: Any, says: str, trilens: T
     published.save_pretrained(str(tmp_path / "other"), create_model_card=False)
     refused = trilens("export", tmp_path / "other", tmp_path / "made")
     assert refused.code == 1 and says in refused.err
+
+
+def test_without_torch(tmp_path: Path) -> None:
+    """A checkpoint with heads names the extra that reads it; a plain encoder is exported."""
+    bge_m3(tmp_path / "m3")
+    tiny.bert(tmp_path / "bert")
+    program = "import sys; sys.modules['torch'] = None; from trilens.cli.main import main; main()"
+
+    def run(source: str) -> "subprocess.CompletedProcess[str]":
+        command = [sys.executable, "-c", program, "export", source, "made", "--precision", "float32", "--no-check"]
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+
+    refused = run("m3")
+    assert refused.returncode == 1 and "pip install 'trilens[train]'" in refused.stderr.splitlines()[-1]
+    assert not (tmp_path / "made").exists()
+    done = run("bert")
+    assert done.returncode == 0 and "made: dense; float32" in done.stdout, done.stderr
 
 
 def test_a_missing_head(tmp_path: Path, trilens: Trilens) -> None:

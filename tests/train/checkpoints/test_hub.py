@@ -11,6 +11,7 @@ pytest.importorskip("sentence_transformers", reason="training needs sentence-tra
 from tests.cli.conftest import Trilens
 from tests.hub_server import COMMIT, serve_hub, use_hub
 from tests.train import tiny
+from trilens.encode.folder import ModelFolder
 from trilens.encode.hub import exports, hub_model
 from trilens.encode.onnx import OnnxEncoder
 from trilens.errors import BadModel
@@ -28,7 +29,8 @@ def test_checkpoints_of_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     with serve_hub(**{"bge-m3": tmp_path / "m3", "bge-small-en": tmp_path / "bert"}) as hub:
         use_hub(hub, tmp_path, monkeypatch)
         made = hub_model("acme/bge-m3", "float32")
-        assert made == exports() / "acme--bge-m3" / f"{COMMIT}-float32"
+        assert made == exports() / "acme--bge-m3" / f"{COMMIT}-float32" / "bge-m3"
+        assert ModelFolder.open(made).config.name == "bge-m3"
         published = load_checkpoint("acme/bge-m3")
         expected, actual = TorchEncoder(published).encode_docs(tiny.TEXTS), OnnxEncoder(made).encode_docs(tiny.TEXTS)
         assert expected.multi and actual.multi and actual.dense and actual.lexical

@@ -34,7 +34,7 @@ def export_published(
     require_free(target, path, force)
     with unfinished(target) as folder:
         with quietly():
-            model = load_checkpoint(source, documents)
+            model = load_checkpoint(source, documents, {"name": target.resolve().name})
             model.save_pretrained(str(folder), create_model_card=False)
         copy_licences(path, folder)
         named = replace(options, source=options.source or Path(description_of(model).source).name)
