@@ -59,17 +59,22 @@ AnyCrossObjective = Annotated[Labels | TeacherScores, Field(discriminator="kind"
 
 
 class CrossLoss(nn.Module):
-    """The loss module of the trainer: scores all pairs of a batch, and returns the weighted loss of each objective by kind."""
+    """The loss module of the trainer: scores all pairs of a batch, and returns the weighted loss of each objective by kind.
+
+    `accuracies` has the share of queries of the last batch whose positive has the highest score of its group.
+    """
 
     def __init__(self, model: nn.Module, objectives: Sequence[CrossObjective]) -> None:
         super().__init__()
         self.model = model
         self.objectives = list(objectives)
         self.step = 0
+        self.accuracies: dict[str, Tensor] = {}
 
     def forward(self, sides: Sequence[Features], teacher: Tensor | None = None) -> dict[str, Tensor]:
         """The loss terms; `sides` has one batch of pairs, and the number of pairs of each query in `group`."""
         features = dict(sides[0])
         group = int(features.pop("group"))
         scores = self.model(features)["scores"].reshape(-1, group)
+        self.accuracies = {"cross_accuracy": (joined(scores.detach()).argmax(1) == 0).float().mean()}
         return {objective.kind: objective.weight * objective.loss(scores, teacher, joined) for objective in self.objectives}
