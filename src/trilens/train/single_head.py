@@ -4,6 +4,7 @@
 `MultiVectorEncoder`. What their modules cannot express is refused, and the result is compared with the original.
 """
 
+import json
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Literal
@@ -32,6 +33,7 @@ INEXPRESSIBLE: dict[Head, str] = {
     "sparse": "its weights are elu(x) + 1, and SparseEncoder has log(1 + relu(x)) only",
     "lexical": "it weights the tokens of the text, and SparseEncoder has no module that does",
 }
+TOKENIZER_CONFIG = "tokenizer_config.json"
 ALIKE = 1e-4  # largest difference between the original and the plain model in any dimension
 SAMPLES = [
     "solar panels",
@@ -52,6 +54,8 @@ def save_head(model: SentenceTransformer, head: Head | None, folder: Path) -> Pl
         )
         saved = CLASSES[plain](modules=joined, prompts=_prompts(description_of(model)), device="cpu")
         saved.save_pretrained(str(folder), create_model_card=False)
+        for config in folder.rglob(TOKENIZER_CONFIG):
+            _keep_tokenizer(config, saved.tokenizer.model_input_names)
         _compare(model, plain, CLASSES[plain](str(folder), device="cpu", local_files_only=True))
     return plain
 
@@ -103,6 +107,7 @@ def _modules(stack: Stack, head: PlainHead, scratch: Path) -> list[nn.Module]:
 def _encoder(backbone: Backbone, description: ModelDescription, scratch: Path, fill: bool) -> Transformer:
     """The encoder without our way of tokenising, which lengths, prompts and added tokens replace."""
     backbone.save(str(scratch))
+    _keep_tokenizer(scratch / TOKENIZER_CONFIG, backbone.tokenizer.model_input_names)
     multi = description.multi
     expansion = None
     if fill and multi is not None and multi.query_tokens:
@@ -122,6 +127,12 @@ def _encoder(backbone: Backbone, description: ModelDescription, scratch: Path, f
     markers = [AddedToken(marker, normalized=False, rstrip=True) for marker in _markers(multi) if marker]
     encoder.tokenizer.add_tokens(markers)
     return encoder
+
+
+def _keep_tokenizer(config: Path, input_names: list[str]) -> None:
+    """Have `tokenizer.json` read as it is: other classes of tokenizers replace parts of it by those of their own."""
+    settings = {"tokenizer_class": "PreTrainedTokenizerFast", "model_input_names": list(input_names)}
+    config.write_text(json.dumps(json.loads(config.read_text(encoding="utf-8")) | settings, indent=2), encoding="utf-8")
 
 
 def _projection(linear: nn.Linear, activation: nn.Module, name: str) -> Dense:
