@@ -5,6 +5,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from trilens.encode.encoder import Encoded
 from trilens.encode.model import HeadsEncoder, ModelEncoder
 from trilens.errors import BadInput, CollectionError, CollectionMissing
 from trilens.explain.disentangle import disentangle
@@ -17,6 +18,7 @@ from trilens.search.fusion_presets import parse_fusion
 from trilens.search.hits import Hit
 from trilens.search.options import SearchOptions, fused_name
 from trilens.search.search import Search
+from trilens.store.adding import add_documents, encode_documents
 from trilens.store.backup.contents import Backup
 from trilens.store.backup.opening import open_existing, open_place
 from trilens.store.backup.restore import list_backups, restore_backup
@@ -28,12 +30,13 @@ from trilens.store.commit_record import CommitRecord
 from trilens.store.config import CollectionConfig
 from trilens.store.creation import create_collection
 from trilens.store.failures import clear_errors
+from trilens.store.info import collection_info
 from trilens.store.lens_set import LensSet
 from trilens.store.pace import CommitPace
+from trilens.store.passages import PassageSplitter
 from trilens.store.progress import DocumentsDone, no_report
 from trilens.store.repair import RepairReport, repair_collection
 from trilens.store.schema import FILE_NAME
-from trilens.store.segment import DOCUMENTS, ROWS
 from trilens.store.snapshot import Snapshot
 from trilens.store.upgrade import UpgradeReport, upgrade_collection
 from trilens.store.writer import Writer
@@ -207,12 +210,27 @@ class Collection:
             raise BadInput(f"{self.path} has no model: its lenses are {', '.join(self.lenses)}; expected a sparse head")
         return disentangle(self.model.encoder, text, "doc" if passage else "query", top)
 
-    def add(self, documents: Iterable[Document], report: DocumentsDone = no_report) -> None:
-        """Add documents; an existing id is an error. After an error none of them is added."""
+    def encode(self, documents: Sequence[Document]) -> dict[str, Encoded]:
+        """The passages of documents as each lens indexes them: what `add` takes as `encoded`, for instance elsewhere."""
+        split = PassageSplitter(self.config.passages, self._lenses.model)
+        return encode_documents([_require_document(document) for document in documents], self._lenses, split)
+
+    def add(
+        self,
+        documents: Iterable[Document],
+        report: DocumentsDone = no_report,
+        *,
+        encoded: Mapping[str, Encoded] | None = None,
+        keys: Iterable[int] | None = None,
+    ) -> None:
+        """Add documents; an existing id is an error. After an error none of them is added.
+
+        `encoded` is what `encode` has returned for them; they become a segment of their own. `keys` are ascending numbers above
+        those of all earlier documents, which decide the order of equal scores: parts of one collection share one sequence.
+        """
         writer = self._writing(report)
         with writer.atomic():
-            for document in documents:
-                writer.add(_require_document(document))
+            add_documents(writer, map(_require_document, documents), keys, encoded)
 
     def upsert(self, documents: Iterable[Document], report: DocumentsDone = no_report) -> None:
         """Add documents and replace those with existing ids; unchanged documents are not encoded again.
@@ -328,29 +346,7 @@ class Collection:
 
     def info(self) -> dict[str, Any]:
         """Size, configuration and statistics."""
-        snapshot = self.snapshot
-        live = snapshot.live_rows
-        return {
-            "path": str(self.path),
-            "documents": len(self),
-            "passages": live,
-            "lenses": self.lenses,
-            "model": self.config.model if self.config.heads else None,
-            "commit": snapshot.commit,
-            "segments": len(snapshot.segments),
-            "deleted_passages": snapshot.rows - live,
-            "catalog_bytes": (self.path / FILE_NAME).stat().st_size,
-            "segment_bytes": {
-                name: sum(file.bytes for file in snapshot.files if file.path.startswith(f"{folder}/"))
-                for name, folder in [
-                    *((name, name) for name in (DOCUMENTS, ROWS)),
-                    *((name, self._lenses.folder(name)) for name in self.lenses),
-                ]
-            },
-            "tuned": snapshot.tuned,
-            "figures": {name: values for name in self.lenses if (values := snapshot.figures(name))},
-            "config": self.config.model_dump(mode="json", by_alias=True),
-        }
+        return collection_info(self.path, self.snapshot, self._lenses, self.config)
 
     def close(self) -> None:
         """Close all files; uncommitted changes are discarded."""

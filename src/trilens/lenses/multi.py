@@ -28,8 +28,9 @@ from trilens.index.topk import TopK
 from trilens.kernels.array_types import Float32s, Float64s, Int64s, Mask
 from trilens.kernels.token_lists import pool_tokens
 from trilens.lenses.alignment import Alignment
-from trilens.lenses.lens import Colour, ExplainTarget, Lens, LensConfig, LensType, ScoreScale, Searcher
+from trilens.lenses.lens import Colour, ExplainTarget, Lens, LensConfig, LensType, Searcher
 from trilens.lenses.parts import Match, ScoreParts, Span, with_rest
+from trilens.lenses.statistics import ScaleSums
 from trilens.represent import Multi
 
 SEED = 1234
@@ -200,11 +201,10 @@ class MultiSearcher(Searcher):
         found = ((part, spans[token], weight) for part, (token, weight) in enumerate(best))
         return [Match(part, span[0], span[1], weight) for part, span, weight in found if span and weight > 0]
 
-    def scale(self, queries: Encoded, params: Any = None) -> ScoreScale | None:
-        """From the mean of random passages to a passage with the tokens of the query."""
-        best = self.token_mass(queries) * self.tokens.length
-        background = self.background(queries, len(best), params)
-        return None if background is None else ScoreScale(background, best, LEAST_SHARE)
+    def scale_sums(self, queries: Encoded, params: Any = None) -> ScaleSums:
+        """From the scores of random passages to a passage with the tokens of the query."""
+        length = self.tokens.length * len(self.sample.rows)
+        return self.sum_scales(queries, params, self.token_mass(queries) * length, LEAST_SHARE)
 
     def token_mass(self, queries: Encoded) -> Float64s:
         """The total weight of each query's tokens."""

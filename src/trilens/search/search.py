@@ -1,6 +1,7 @@
 """`Search`: a batch of queries against one snapshot, from encoding to ranked documents."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -27,14 +28,30 @@ from trilens.text.document import require_utf8
 NO_KEYS: Int64s = np.empty(0, np.int64)
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class Prepared:
+    """What a search of a part of a collection takes over from the search of the whole: encoded queries, and their scales."""
+
+    encoded: Mapping[str, Encoded]
+    scales: Mapping[str, ScoreScale] = field(default_factory=dict)
+
+
 class Search:
     """One batch of queries with the same options. Queries are encoded when results are first needed."""
 
-    def __init__(self, snapshot: Snapshot, lenses: LensSet, queries: Sequence[str], options: SearchOptions) -> None:
-        """`options` may leave lenses and fusion open; they are resolved for this snapshot."""
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        lenses: LensSet,
+        queries: Sequence[str],
+        options: SearchOptions,
+        prepared: Prepared | None = None,
+    ) -> None:
+        """`options` may leave lenses and fusion open; they are resolved for this snapshot. `prepared` spares the encoding."""
         _require_queries(queries)
         self._snapshot = snapshot
         self._lenses = lenses
+        self._prepared = prepared
         self.queries = list(queries)
         self.options = options.resolve(lenses.names, snapshot.tuned, lambda: lenses.model.fusions)
         self.late: Lens | None = lenses.late(self.options.rerank) if self.options.rerank else None
@@ -62,6 +79,8 @@ class Search:
 
     @cached_property
     def _encoded(self) -> tuple[dict[str, Encoded], dict[str, list[ExpansionInfo]]]:
+        if self._prepared:
+            return dict(self._prepared.encoded), {}
         encoded = self._lenses.encode_queries(self.read_lenses, self.queries, self.options.params)
         infos: dict[str, list[ExpansionInfo]] = {}
         if self.options.hyde:
@@ -89,7 +108,10 @@ class Search:
             answers = rank_alone(self.names[0], self._best_documents(self.names[0], self.options.last_rank))
         else:
             answers = [self.ranked(candidates, self.options.last_rank) for candidates in self.candidates()]
-        page = [ranked[self.options.offset :] for ranked in answers]
+        return self.hits_of([ranked[self.options.offset :] for ranked in answers])
+
+    def hits_of(self, page: Sequence[Sequence[RankedDoc]]) -> list[list[Hit]]:
+        """The hits of the documents of each query after the first `offset`."""
         hits = to_hits(self._snapshot, page, self.options.offset)
         if not self.options.details:
             return hits
@@ -107,6 +129,8 @@ class Search:
 
         In a collection of few passages none can: words as common as "how" are missing, and a random passage may be the match.
         """
+        if self._prepared:
+            return self._prepared.scales
         scales = {}
         for name, queries in self.encoded.items():
             searcher = self._snapshot.searcher(name)
@@ -125,8 +149,7 @@ class Search:
         """The union of what the lenses return for each query; the documents `also` are candidates in any case."""
         if not self.queries or not self._snapshot.rows:
             return [Candidates(NO_KEYS, {}, {}, {}) for _ in self.queries]
-        depth = self.options.last_rank if self._alone else self.options.depth
-        returned = {name: self._best_documents(name, depth) for name in self.names}
+        returned = self.returned()
         extra = np.array(sorted(set(also)), np.int64)
         if self.options.rerank:
             rows = [np.concatenate([top.rows[query] for top in returned.values()]) for query in range(len(self.queries))]
@@ -138,7 +161,16 @@ class Search:
         fills = self.fusion.missing == "exact"
         if fills or len(extra):
             score_missing(candidates, self.names, None if fills else extra, self.best_passages)
-        return [self._scaled(single, query, depth) for query, single in enumerate(candidates)]
+        return [self._scaled(single, query, self.depth) for query, single in enumerate(candidates)]
+
+    def returned(self) -> dict[str, DocTopK]:
+        """The best documents of each query by each lens that is searched."""
+        return {name: self._best_documents(name, self.depth) for name in self.names}
+
+    @property
+    def depth(self) -> int:
+        """Number of documents that each lens returns."""
+        return self.options.last_rank if self._alone else self.options.depth
 
     @property
     def _alone(self) -> bool:

@@ -200,8 +200,13 @@ class Catalog:
         rows = self._run("SELECT key, hash, metadata FROM documents WHERE doc_id = ?", doc_id)
         return StoredVersion(*rows[0]) if rows else None
 
-    def insert(self, document: Document) -> int:
-        """Add a document and return its key."""
+    def insert(self, document: Document, key: int | None = None) -> int:
+        """Add a document and return its key: a given one, which must be above all others, or the next."""
+        if key is not None:
+            if not self.next_key() <= key <= LARGEST_KEY:
+                raise BadInput(f"key of document {document.doc_id!r} is {key}; expected {self.next_key()} or more")
+            self.restore(DocumentRow.of(key, document))
+            return key
         content = (document.doc_id, document.metadata_json(), text_hash(document))
         return int(self._run(INSERT, *content, row_digest(*content))[0][0])
 

@@ -4,7 +4,7 @@ All changes up to `commit` are one SQLite transaction. Documents are buffered un
 pass, then written as a segment that becomes visible with the commit. Memory is bounded by the buffer.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cached_property
@@ -22,6 +22,7 @@ from trilens.store.changes import Changes
 from trilens.store.commit_record import CommitRecord
 from trilens.store.creation import remove_left_overs
 from trilens.store.documents import DocumentsPart, StoredDocuments, text_hash
+from trilens.store.encoded import given_passes
 from trilens.store.failures import clear_errors
 from trilens.store.folders import FOLDER, orphans, require_whole, sweep
 from trilens.store.last_commit import read_last_commit, require_commit, write_last_commit
@@ -98,12 +99,22 @@ class Writer:
         """Number of passages that await encoding."""
         return self._batch.passages
 
-    def add(self, document: Document) -> None:
-        """Add a document with an unused id."""
-        if self._catalog.find(document.doc_id):
-            raise BadInput(f"document {document.doc_id!r} is in the collection already; use upsert to replace it")
-        self._insert(document)
+    def add(self, document: Document, key: int | None = None) -> None:
+        """Add a document with an unused id, under a given key or the next."""
+        self._require_unused(document)
+        self._insert(document, key)
         self.changes.added += 1
+
+    def add_encoded(self, documents: Sequence[Document], keys: Sequence[int | None], encoded: Mapping[str, Encoded]) -> None:
+        """Add documents with unused ids whose passages are encoded already, for each lens, as a segment of their own."""
+        self._flush()
+        for document, key in zip(documents, keys, strict=True):
+            self._require_unused(document)
+            self._batch.put(self._catalog.insert(document, key), document)
+            self.changes.added += 1
+        if documents:
+            with clear_errors(self._root):
+                self._flush(encoded)
 
     def upsert(self, document: Document) -> bool:
         """Add or replace a document; False if it is unchanged. A change of metadata alone needs no encoding."""
@@ -246,8 +257,12 @@ class Writer:
         """Opened at first use: deleting and retraining work without them, even if they are damaged."""
         return SharedParts(SharedPart(self._root, record, self._lenses) for record in self._records().shared)
 
-    def _insert(self, document: Document) -> None:
-        key = self._catalog.insert(document)
+    def _require_unused(self, document: Document) -> None:
+        if self._catalog.find(document.doc_id):
+            raise BadInput(f"document {document.doc_id!r} is in the collection already; use upsert to replace it")
+
+    def _insert(self, document: Document, key: int | None = None) -> None:
+        key = self._catalog.insert(document, key)
         with clear_errors(self._root):
             self._put(key, document)
 
@@ -269,8 +284,8 @@ class Writer:
         if self._batch.passages >= BUFFER_PASSAGES or self._batch.characters >= BUFFER_CHARACTERS:
             self._flush()
 
-    def _flush(self) -> None:
-        """Write the buffered documents as a segment."""
+    def _flush(self, encoded: Mapping[str, Encoded] | None = None) -> None:
+        """Write the buffered documents as a segment, encoded here or by the caller."""
         if len(self._batch):
             texts = self._batch.texts()
             per_passage = len(self._batch) / len(texts)
@@ -278,7 +293,7 @@ class Writer:
 
             def fill(folder: Path) -> None:
                 DocumentsPart.write(self._batch.documents, folder / DOCUMENTS)
-                self._build(texts, folder, lambda passages: self.progress.encoded(passages * per_passage))
+                self._build(texts, folder, lambda passages: self.progress.encoded(passages * per_passage), encoded)
 
             segment = write_segment(self._root, self._batch.rows(), fill)
             self._catalog.add_folder(segment)
@@ -286,11 +301,15 @@ class Writer:
             self.progress.stage("reading")
         self._batch = DocumentBatch(self._split)
 
-    def _build(self, texts: list[str], folder: Path, progress: Progress) -> None:
-        """Run each encoder once over the texts and write the parts of all lenses."""
+    def _build(self, texts: list[str], folder: Path, progress: Progress, given: Mapping[str, Encoded] | None) -> None:
+        """Run each encoder once over the texts, unless they are encoded, and write the parts of all lenses."""
         truncated = 0
         self.progress.stage("encoding")
-        for names, encoded in self._lenses.encode_docs(self._lenses.names, texts, progress):
+        if given is None:
+            passes = self._lenses.encode_docs(self._lenses.names, texts, progress)
+        else:
+            passes = given_passes(given, self._lenses, len(texts))
+        for names, encoded in passes:
             truncated = max(truncated, encoded.truncated)
             for name in names:
                 self.progress.stage(f"indexing by {name}")
