@@ -16,7 +16,7 @@ from trilens.search.candidates import Candidates
 from trilens.search.fusion import Fusion
 from trilens.search.fusion_presets import parse_fusion
 from trilens.search.hits import Hit
-from trilens.search.options import SearchOptions, fused_name
+from trilens.search.options import SearchOptions, fused_name, read_options
 from trilens.search.search import Search
 from trilens.store.adding import add_documents, encode_documents
 from trilens.store.backup.contents import Backup
@@ -144,6 +144,11 @@ class Collection:
         return self._lenses.names
 
     @property
+    def lens_set(self) -> LensSet:
+        """The lenses themselves."""
+        return self._lenses
+
+    @property
     def model(self) -> ModelEncoder:
         """The collection's model, loaded on first use."""
         return self._lenses.model
@@ -177,7 +182,7 @@ class Collection:
         `settings` are fields of `SearchOptions`, such as lenses, filter, fusion and rerank; they override those of
         `options`. One lens ranks by its own score. Several are fused, and each hit says how each lens scored and ranked it.
         """
-        return Search(self.snapshot, self._lenses, queries, _options(options, k, settings)).hits()
+        return Search(self.snapshot, self._lenses, queries, read_options(options, k, settings)).hits()
 
     def explain(self, query: str, doc_id: str, *, options: SearchOptions | None = None, **settings: Any) -> Explanation:
         """Why a search with these options gives a document its score.
@@ -185,7 +190,7 @@ class Collection:
         The parts of an explanation add up to the score; see `Explanation`. `settings` are fields of `SearchOptions`. Scores
         of most fusions depend on the other candidates, so pass the options of the search to be explained.
         """
-        return explain(self.snapshot, self._lenses, query, _require_id(doc_id), _options(options, None, settings))
+        return explain(self.snapshot, self._lenses, query, _require_id(doc_id), read_options(options, None, settings))
 
     def candidates(
         self, queries: Sequence[str], lenses: Sequence[str], depth: int = 100
@@ -283,15 +288,15 @@ class Collection:
             writer, self._writer = self._writer, None
             writer.rollback()
 
-    def optimize(self, retrain: bool = False, report: DocumentsDone = no_report) -> Changes:
-        """Commit, and merge all segments into one without the rows of deleted documents.
+    def optimize(self, retrain: bool = False, report: DocumentsDone = no_report, *, segments: int = 1) -> Changes:
+        """Commit, and merge all segments into one, or several of equal size, without the rows of deleted documents.
 
         `retrain` encodes all documents again and trains shared parts, such as the codebook of multi, on all of them instead of
         the first batches. Ids and metadata do not change.
         """
         writer = self._writing(report)
         self._writer = None
-        changes = writer.optimize(retrain)
+        changes = writer.optimize(retrain, segments)
         self._move_on()
         return changes
 
@@ -370,13 +375,6 @@ class Collection:
             self._writer = Writer(self.path, self._lenses)
         self._writer.progress.report = report
         return self._writer
-
-
-def _options(options: SearchOptions | None, k: int | None, settings: dict[str, Any]) -> SearchOptions:
-    if options is not None and not isinstance(options, SearchOptions):
-        raise BadInput(f"options is {type(options).__name__}; expected SearchOptions: pass its fields as keyword arguments")
-    changes = settings if k is None else {"k": k, **settings}
-    return options.updated(**changes) if options else SearchOptions(**changes)
 
 
 def _require_id(doc_id: str) -> str:

@@ -7,11 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from trilens.cluster.joined_search import Ask, JoinedCommit, JoinedSearch
-from trilens.cluster.shard import Shard
+from trilens.cluster.joined_collection import JoinedCollection
 from trilens.collection import Collection
-from trilens.search.hits import Hit
-from trilens.search.options import SearchOptions
 from trilens.store.commit_record import CommitRecord
 from trilens.store.creation import create_collection
 from trilens.store.folders import FOLDER
@@ -70,27 +67,15 @@ def split(collection: Collection, folder: Path, count: int) -> list[Collection]:
     return parts
 
 
-class Joined:
-    """Searches parts as the coordinator of a cluster does; what it sends and gets is pickled."""
+class Joined(JoinedCollection):
+    """Parts that are asked as shards on other machines are: what they get and answer is pickled."""
 
     def __init__(self, parts: Sequence[Collection]) -> None:
-        self.parts = parts
-        self.shards = [Shard(part.snapshot, part._lenses) for part in parts]
+        super().__init__(parts)
         self.asked: list[str] = []
-        self.commit = JoinedCommit(parts[0].snapshot.tuned, [part.snapshot.rows for part in parts])
 
-    def ask(self, method: str, calls: Mapping[int, tuple[Any, ...]]) -> dict[int, Any]:
+    def _ask(self, method: str, calls: Mapping[int, tuple[Any, ...]]) -> dict[int, Any]:
         self.asked.append(method)
         sent: dict[int, tuple[Any, ...]] = pickle.loads(pickle.dumps(dict(calls)))
-        return {shard: pickle.loads(pickle.dumps(getattr(self.shards[shard], method)(*args))) for shard, args in sent.items()}
-
-    def make(self, queries: Sequence[str], **settings: Any) -> JoinedSearch:
-        ask: Ask = self.ask
-        return JoinedSearch(self.commit, ask, self.parts[0]._lenses, queries, SearchOptions(**settings))
-
-    def search(self, queries: Sequence[str], **settings: Any) -> list[list[Hit]]:
-        return self.make(queries, **settings).hits()
-
-    def close(self) -> None:
-        for part in self.parts:
-            part.close()
+        answers: dict[int, Any] = pickle.loads(pickle.dumps(super()._ask(method, sent)))
+        return answers

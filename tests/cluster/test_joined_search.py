@@ -116,11 +116,8 @@ def test_explanations_are_those_of_one_collection(pair: Pair, settings: dict[str
     hits = collection.search([query], exact=True, **settings)[0]
     last = [document.doc_id for document in collection.documents()][-1]  # hardly a hit
     for doc_id in (hits[0].doc_id, hits[-1].doc_id, last):
-        shard = next(number for number, part in enumerate(joined.parts) if part.get(doc_id))
-        key = collection.snapshot.key(doc_id)
-        assert key is not None
         expected = collection.explain(query, doc_id, exact=True, **settings)
-        found = joined.make([query], exact=True, details=True, **settings).explain(doc_id, key, shard)
+        found = joined.explain(query, doc_id, exact=True, **settings)
         assert found.score == pytest.approx(expected.score, abs=1e-5)
         assert found.strength == pytest.approx(expected.strength, abs=1e-5)
         assert found.passage == expected.passage
@@ -164,13 +161,38 @@ def test_collections_that_share_a_sequence_of_keys_are_parts_too(tmp_path: Path,
             part.add([document for _, document in mine], keys=[key for key, _ in mine])
             part.commit()
         joined = Joined(parts)
-        for settings in ({"lenses": ["bm25"]}, {"lenses": ["dense"]}, {}):
+        every: list[dict[str, Any]] = [{"lenses": ["bm25"]}, {"lenses": ["dense"]}, {}]
+        for settings in every:
             require_equal(whole.search(QUERIES, k=15, **settings), joined.search(QUERIES, k=15, **settings))
         joined.close()
 
 
 def hash_of(document: Document) -> int:
     return sum(document.doc_id.encode()) % SHARDS
+
+
+def test_documents_are_found_in_their_parts(pair: Pair) -> None:
+    collection, joined = pair
+    assert len(joined) == len(collection)
+    assert [joined.get(document.doc_id) for document in collection.documents()] == list(collection.documents())
+    assert joined.get("nothing") is None
+    with pytest.raises(BadInput, match="there is no document 'nothing'"):
+        joined.explain("oil", "nothing")
+
+
+def test_collections_that_are_no_parts_of_one_are_refused(tmp_path: Path) -> None:
+    with (
+        Collection.create(tmp_path / "one", lenses=["bm25"]) as one,
+        Collection.create(tmp_path / "two", lenses=["bm25"], bm25={"k1": 2}) as two,
+    ):
+        one.add(make_documents(3))
+        one.commit()
+        with pytest.raises(BadInput, match="two has other lenses or another configuration"):
+            Joined([one, two])
+        with pytest.raises(BadInput, match="hold the same segment; expected each shard once"):
+            Joined([one, one])
+        with pytest.raises(BadInput, match="expected at least one"):
+            Joined([])
 
 
 def test_an_empty_collection_has_no_hits(tmp_path: Path) -> None:

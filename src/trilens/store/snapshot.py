@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
-from functools import cache, cached_property, partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 from weakref import finalize
@@ -14,9 +14,9 @@ from trilens.cancellation import require_wanted
 from trilens.encode.encoder import Encoded
 from trilens.errors import CollectionDamaged
 from trilens.index.topk import TopK
-from trilens.kernels.array_types import Int64s, Mask, UInt64s
+from trilens.kernels.array_types import Int64s, Mask
 from trilens.lenses.lens import Searcher
-from trilens.lenses.statistics import SAMPLE_ROWS, Sample, Statistics, sampling_numbers
+from trilens.lenses.statistics import Statistics
 from trilens.store.catalog import Catalog, has_moved_on
 from trilens.store.documents import StoredDocuments
 from trilens.store.failures import clear_errors
@@ -26,6 +26,7 @@ from trilens.store.last_commit import open_verified
 from trilens.store.lens_set import LensSet
 from trilens.store.masks import FilterMasks
 from trilens.store.records import read_records
+from trilens.store.sampling import LARGEST, Sampling
 from trilens.store.schema import FileRecord, FolderRecord
 from trilens.store.segment import Segment
 from trilens.store.shared import SharedPart, SharedParts
@@ -33,7 +34,6 @@ from trilens.text.document import Document
 from trilens.text.passages import passage_text
 
 SAMPLED_DOCUMENTS = 1000
-LARGEST = (1 << 64) - 1
 ROWS_AT_ONCE = 256  # rows whose documents are read together
 TRIES = 10
 
@@ -54,7 +54,7 @@ class Snapshot:
         self._lenses = lenses
         self._lock = FairLock()
         self._searchers: dict[str, Searcher] = {}
-        self._samples: dict[str, tuple[int, Sample]] = {}
+        self._sampled: Sampling | None = None
         self._whole_of: Snapshot | None = None
         self._live: list[Mask | None] | None = None  # not a cached_property: its lock and ours would be taken in both orders
         with clear_errors(root):
@@ -236,17 +236,18 @@ class Snapshot:
     def searcher(self, lens: str) -> Searcher:
         """The searcher of a lens over this commit."""
         if lens not in self._searchers:  # without the lock, which filters hold
+            sampling = self._sampling
             with self._lock:
                 if lens not in self._searchers:
                     searcher = self._lenses[lens].searcher(self._parts(lens), self.live, self.shared.of(lens))
-                    searcher.draw_sample = cache(partial(self._sample, LARGEST))
+                    searcher.draw_sample = partial(sampling.sample, lens)
                     self._searchers[lens] = searcher
         return self._searchers[lens]
 
     def statistics(self, queries: Mapping[str, Encoded], params: Mapping[str, Any]) -> Statistics:
         """What the scores of queries, encoded for each lens, depend on in this commit."""
         lenses = {name: self.searcher(name).statistics(encoded, params.get(name)) for name, encoded in queries.items()}
-        return Statistics(self.live_rows, self._sampling[1], lenses)
+        return Statistics(self.live_rows, self._sampling.numbers, lenses)
 
     def given(self, statistics: Statistics) -> "Snapshot":
         """This commit as a part of a larger collection that has these statistics: its scores are those of the whole.
@@ -259,33 +260,17 @@ class Snapshot:
         limit = int(statistics.sample[-1]) if len(statistics.sample) else LARGEST
         for name, counted in statistics.lenses.items():
             searcher = self.searcher(name).given(statistics.rows, counted)
-            searcher.draw_sample = partial(self._sample_of, name, limit)
+            searcher.draw_sample = partial(self._sampling.sample, name, limit)
             part._searchers[name] = searcher
         return part
 
-    def _sample_of(self, lens: str, limit: int) -> Sample:
-        """The sample of a lens in a larger collection; the last one is kept, because it changes only with the commit."""
-        known = self._samples.get(lens)
-        if known is None or known[0] != limit:
-            known = self._samples[lens] = (limit, self._sample(limit))
-        return known[1]
-
-    def _sample(self, limit: int) -> Sample:
-        rows, numbers = self._sampling
-        return Sample(np.sort(rows[numbers <= np.uint64(limit)]))
-
-    @cached_property
-    def _sampling(self) -> tuple[Int64s, UInt64s]:
-        """The live rows with the smallest sampling numbers, and these numbers, ascending."""
-        rows, numbers = np.empty(0, np.int64), np.empty(0, np.uint64)
-        for first_row, segment, live in zip(self._first_rows.tolist(), self.segments, self.live, strict=False):
-            drawn = sampling_numbers(segment.rows.keys, segment.rows.starts.astype(np.int64))
-            here = np.arange(len(segment)) if live is None else np.flatnonzero(live)
-            rows = np.concatenate([rows, first_row + here])
-            numbers = np.concatenate([numbers, drawn[here]])
-            best = np.argsort(numbers, kind="stable")[:SAMPLE_ROWS]
-            rows, numbers = rows[best], numbers[best]
-        return rows, numbers
+    @property
+    def _sampling(self) -> Sampling:
+        """The random passages; searchers refer to it, and it must not refer to this snapshot, which closes when it is free."""
+        with self._lock:
+            if self._sampled is None:
+                self._sampled = Sampling(self.segments, self.live)
+            return self._sampled
 
 
 def _open(root: Path, lenses: LensSet, previous: Snapshot | None) -> tuple[Catalog, list[Segment], SharedParts]:

@@ -16,6 +16,7 @@ import numpy as np
 from trilens.encode.encoder import Encoded, Progress
 from trilens.errors import BadInput, CollectionError
 from trilens.kernels.array_types import Mask
+from trilens.kernels.postings import MOST_ROWS
 from trilens.store.batch import DocumentBatch, draw_sample
 from trilens.store.catalog import Catalog
 from trilens.store.changes import Changes
@@ -28,18 +29,18 @@ from trilens.store.folders import FOLDER, orphans, require_whole, sweep
 from trilens.store.last_commit import read_last_commit, require_commit, write_last_commit
 from trilens.store.lens_set import LensSet
 from trilens.store.lock import lock
-from trilens.store.merge import full_merge, merge_segments, next_merge
+from trilens.store.merge import SMALLEST, divisions, full_merge, merge_segments, next_merge
 from trilens.store.pace import MOST_PASSAGES
 from trilens.store.passages import PassageSplitter
 from trilens.store.progress import CommitProgress
 from trilens.store.records import Records, read_records
-from trilens.store.schema import SegmentRecord
 from trilens.store.segment import DOCUMENTS, ROWS, PassageRows, Segment, write_segment
 from trilens.store.shared import SharedPart, SharedParts, write_shared
 from trilens.text.document import Document
 
 BUFFER_PASSAGES = MOST_PASSAGES
 BUFFER_CHARACTERS = 32 << 20
+ROOM = 2  # times the rows of equal segments that a merge may have
 
 
 class Writer:
@@ -176,8 +177,8 @@ class Writer:
         self.progress.committed()
         return self.changes
 
-    def optimize(self, retrain: bool = False) -> Changes:
-        """Commit with all segments merged into one, without the rows of deleted documents.
+    def optimize(self, retrain: bool = False, segments: int = 1) -> Changes:
+        """Commit with all segments merged into one, or into several of equal size, without the rows of deleted documents.
 
         `retrain` encodes all documents again and rebuilds the shared parts, so that they fit the whole collection.
         """
@@ -187,9 +188,12 @@ class Writer:
                     self._reencode()
                 self._flush()
                 live = self._live_rows()
-                for run in full_merge(live):
+                for run in full_merge(live) if segments == 1 else []:
                     if len(live[run]) > 1 or live[run] != [segment.rows for segment in self._segments[run]]:
                         self._merge(run)
+                if segments > 1 and live:
+                    self._merge(slice(None), max(segments, -(-sum(live) // MOST_ROWS)))
+                self._catalog.set_large_segments(segments)
                 self._finish(vacuum=True)
         except BaseException:
             self.rollback()
@@ -350,21 +354,21 @@ class Writer:
         for key in keys.tolist():
             self._put(key, document(key))
 
-    def _merge(self, run: slice) -> None:
-        """Replace adjacent segments by one without deleted rows."""
+    def _merge(self, run: slice, parts: int = 1) -> None:
+        """Replace adjacent segments by one, or several of equal size, without deleted rows."""
         self.progress.stage("merging segments")
         records = self._segments[run]
         segments = [Segment(self._root, record, self._lenses) for record in records]
         keep = [self._live_mask(segment) for segment in segments]
         changed = self._catalog.changed(records[0].first_key, records[-1].last_key)
-        merged = merge_segments(self._root, segments, keep, self._lenses, self._shared, changed)
+        masks = [keep] if parts == 1 else divisions([segment.rows.keys for segment in segments], keep, parts)
+        merged = [merge_segments(self._root, segments, part, self._lenses, self._shared, changed) for part in masks]
         for record in records:
             self._catalog.remove_folder(record.id)
             self._catalog.forget_marks(record.first_key, record.last_key)
-        replacement: list[SegmentRecord] = []
-        if merged:
-            self._catalog.add_folder(merged)
-            replacement.append(merged)
+        replacement = [record for record in merged if record]
+        for record in replacement:
+            self._catalog.add_folder(record)
         self._segments[run] = replacement
 
     def _live_mask(self, segment: Segment) -> Mask:
@@ -374,7 +378,9 @@ class Writer:
         changed = self._catalog.marked("changed")
         ranges = ((record, np.searchsorted(changed, [record.first_key, record.last_key + 1])) for record in self._segments)
         outdated = [2 * (end - start) > record.documents for record, (start, end) in ranges]
-        return next_merge([record.rows for record in self._segments], self._live_rows(), outdated)
+        live, count = self._live_rows(), self._catalog.large_segments()
+        most = MOST_ROWS if count == 1 else min(MOST_ROWS, max(SMALLEST, ROOM * sum(live) // count))
+        return next_merge([record.rows for record in self._segments], live, outdated, most)
 
     def _live_rows(self) -> list[int]:
         """Number of live rows of each segment."""
