@@ -46,9 +46,9 @@ def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
         collection = Collection.create(
             folder / "whole", lenses=EVERY_LENS, passages={"words": 12, "overlap": 2, "tokens": None}, threads=1
         )
-        documents = make_documents(90)
-        for start in range(0, len(documents), 30):
-            collection.add(documents[start : start + 30])
+        documents = make_documents(60)
+        for start in range(0, len(documents), 20):
+            collection.add(documents[start : start + 20])
             collection.commit()
         if request.param != "added":
             change(collection, seed=7)
@@ -193,6 +193,17 @@ def test_collections_that_are_no_parts_of_one_are_refused(tmp_path: Path) -> Non
             Joined([one, one])
         with pytest.raises(BadInput, match="expected at least one"):
             Joined([])
+
+
+def test_parts_with_codebooks_of_their_own_are_refused(tmp_path: Path) -> None:
+    parts = [Collection.create(tmp_path / name, lenses=["multi"], threads=1) for name in ("one", "two")]
+    for first, part in enumerate(parts):
+        part.add(make_documents(3), keys=range(10 * first + 1, 10 * first + 4))
+        part.commit()
+    with pytest.raises(BadInput, match="has other codebooks than"):
+        Joined(parts)
+    for part in parts:
+        part.close()
 
 
 def test_an_empty_collection_has_no_hits(tmp_path: Path) -> None:

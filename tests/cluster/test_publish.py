@@ -127,6 +127,7 @@ def test_shards_are_pulled_alone_and_answer_together(collection: Collection, add
         change(collection, seed)
         assert publish(collection.path, address).shards == 3
     assert "holds only shard 1" in refused(CollectionError, lambda: publish(tmp_path / "shard-1", address))
+    assert "holds only shard 1" in refused(CollectionError, lambda: publish(tmp_path / "shard-1", tmp_path / "elsewhere"))
     assert "expected 0 to 2" in refused(BadInput, lambda: pull(address, tmp_path / "other", shard=3))
 
 

@@ -84,6 +84,10 @@ class JoinedCollection:
         return next((shard for shard, snapshot in enumerate(self._snapshots) if snapshot.key(doc_id) is not None), None)
 
 
+def _shared(part: Collection) -> set[str]:
+    return {shared.record.id for shared in part.snapshot.shared.every}
+
+
 def _require_parts(parts: Sequence[Collection]) -> None:
     """Refuse collections that cannot be parts of one."""
     if not parts:
@@ -92,6 +96,8 @@ def _require_parts(parts: Sequence[Collection]) -> None:
     for part in parts[1:]:
         if part.config != first.config:
             raise BadInput(f"{part.path} has other lenses or another configuration than {first.path}; expected parts of one")
+        if _shared(part) != _shared(first) and len(part) and len(first):
+            raise BadInput(f"{part.path} has other codebooks than {first.path}; expected the shards of one published commit")
     named = [(segment.record.id, part) for part in parts for segment in part.snapshot.segments]
     if repeated := {folder_id for folder_id, _ in named if [name for name, _ in named].count(folder_id) > 1}:
         one, other = [part.path for folder_id, part in named if folder_id in repeated][:2]

@@ -48,6 +48,11 @@ def read_note(root: Path, history: str) -> Note:
     return _read(root).get(history, Note())
 
 
+def held_shard(root: Path) -> int | None:
+    """The shard that a collection holds of any history; None if it is whole."""
+    return next((note.shard for note in _read(root).values() if note.shard is not None), None)
+
+
 def write_note(root: Path, history: str, note: Note) -> None:
     """Replace the note of a collection on a published history."""
     notes = {key: asdict(known) for key, known in _read(root).items()} | {history: asdict(note)}

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from trilens.cluster.manifest import Manifest, Published, checksum_of
-from trilens.cluster.note import Note, fingerprint, read_note, write_note
+from trilens.cluster.note import Note, fingerprint, held_shard, read_note, write_note
 from trilens.cluster.shards import MOST_SHARDS, deal_out, is_balanced
 from trilens.errors import BadInput, CollectionDamaged, CollectionError, CollectionMissing
 from trilens.store.advance import advance_collection
@@ -73,9 +73,10 @@ class _Target:
     def _require_newest(self) -> None:
         """Refuse a collection that does not have the last published commit in its history."""
         last, checksum = self._published.last, self._published.checksum
-        if self._note.shard is not None:
+        shard = held_shard(self._root)
+        if shard is not None:
             raise CollectionError(
-                f"{self._root} holds only shard {self._note.shard} of {self._address}; pull the whole collection to change it"
+                f"{self._root} holds only shard {shard} of a collection; pull the whole collection to publish its changes"
             )
         if last and self._note.trying == checksum:
             self._agree(last)
