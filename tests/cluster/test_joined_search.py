@@ -144,7 +144,7 @@ def test_what_parts_cannot_score_alike_is_refused(pair: Pair) -> None:
     joined = pair[1]
     with pytest.raises(BadInput, match="cannot expand"):
         joined.search(QUERIES, lenses=["bm25"], expand="on")
-    with pytest.raises(BadInput, match="choose plaid, or give candidates"):
+    with pytest.raises(BadInput, match=r"params.multi lets scores depend on all passages"):
         joined.search(QUERIES, lenses=["multi"], params={"multi": {"method": "xtr", "candidates": 0}})
 
 
@@ -169,6 +169,17 @@ def test_collections_that_share_a_sequence_of_keys_are_parts_too(tmp_path: Path,
 
 def hash_of(document: Document) -> int:
     return sum(document.doc_id.encode()) % SHARDS
+
+
+def test_a_lens_that_is_not_indexed_re_ranks(tmp_path: Path) -> None:
+    with Collection.create(tmp_path / "c", lenses=["tokens"], threads=1) as collection:
+        for first in (0, 10):
+            collection.add(make_documents(10, first=first))
+            collection.commit()
+        joined = Joined(split(collection, tmp_path, 2))
+        require_equal(collection.search(QUERIES, rerank="sparse"), joined.search(QUERIES, rerank="sparse"))
+        assert joined.asked == ["statistics", "find", "rerank", "hits"]
+        joined.close()
 
 
 def test_documents_are_found_in_their_parts(pair: Pair) -> None:

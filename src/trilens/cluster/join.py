@@ -1,6 +1,8 @@
 """Joins what the shards of a collection return for one query to what the whole collection returns."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -66,10 +68,10 @@ def _put(candidates: Candidates, name: str, best: Int64s, rows: Int64s, scores: 
 
 
 def _take(candidates: Candidates, places: Int64s) -> Candidates:
-    columns = [
-        {name: values[places] for name, values in column.items()}
-        for column in (candidates.ranks, candidates.scores, candidates.rows)
-    ]
-    ranks, scores, rows = columns
-    kept = (candidates.scales, candidates.exhausted, candidates.spans)
-    return Candidates(candidates.keys[places], ranks, scores, rows, *kept)  # type: ignore[arg-type]
+    """Some of the candidates, in arrays that may be changed."""
+
+    def at(column: Mapping[str, Any]) -> dict[str, Any]:
+        return {name: values[places] for name, values in column.items()}
+
+    columns = {"ranks": at(candidates.ranks), "scores": at(candidates.scores), "rows": at(candidates.rows)}
+    return replace(candidates, keys=candidates.keys[places], **columns)

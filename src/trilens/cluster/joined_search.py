@@ -15,7 +15,6 @@ from trilens.cluster.join import found_rows, join_candidates, with_ranking, with
 from trilens.cluster.shard import Found, Request, Reranked, in_shard
 from trilens.errors import BadInput
 from trilens.explain.explanation import Explanation
-from trilens.index.multi_params import default_settings
 from trilens.lenses.lens import ScoreScale
 from trilens.lenses.statistics import ScaleSums, Statistics
 from trilens.search.candidates import Candidates
@@ -56,7 +55,7 @@ class JoinedSearch(Search):
         self._commit = commit
         self._ask = ask
         self._shards = [shard for shard, rows in enumerate(commit.shard_rows) if rows]
-        _require_joinable(self.options)
+        _require_joinable(self.options, lenses)
 
     def hits(self) -> list[list[Hit]]:
         """The best k documents of each query after the first `offset`."""
@@ -165,13 +164,12 @@ class JoinedSearch(Search):
         return replace(candidates, exhausted=exhausted, spans=spans)
 
 
-def _require_joinable(options: SearchOptions) -> None:
+def _require_joinable(options: SearchOptions, lenses: LensSet) -> None:
     """Refuse what depends on the other passages of a collection in more than their statistics."""
     if options.expand:
         raise BadInput("expand is given, but the collection is in shards, which cannot expand queries; leave it out")
-    params = options.params.get("multi")
-    if params and default_settings(params, 1, 1).imputes:
-        raise BadInput(
-            "params.multi has the method xtr, whose scores depend on all passages of a collection, but this one is in shards; "
-            "choose plaid, or give candidates"
-        )
+    for name in options.lenses or ():
+        if not lenses[name].is_separable(options.params.get(name)):
+            raise BadInput(
+                f"params.{name} lets scores depend on all passages of a collection, but this one is in shards; leave it out"
+            )

@@ -236,6 +236,10 @@ class Lens(ABC):
     def searcher(self, parts: Sequence[Any], live: Sequence[Mask | None], shared: Sequence[Any] = ()) -> Searcher:
         """A searcher over these parts."""
 
+    def is_separable(self, params: Any = None) -> bool:
+        """Whether scores with these params depend on the row and the statistics of the collection alone."""
+        return True
+
     def figures(self, parts: Sequence[Any], shared: Sequence[Any] = ()) -> dict[str, Any]:
         """Statistics of this lens that `trilens info` shows."""
         return {}

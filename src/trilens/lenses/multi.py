@@ -21,7 +21,7 @@ from trilens.encode.model import HeadEncoder, TokenReader
 from trilens.encode.reading import ReadTokens
 from trilens.errors import BadInput, CollectionDamaged
 from trilens.index.codebook import Codebook, Page, centroid_count, train_page
-from trilens.index.multi_params import MultiParams
+from trilens.index.multi_params import MultiParams, default_settings
 from trilens.index.multi_part import MultiPart
 from trilens.index.multi_search import TokenSearcher
 from trilens.index.topk import TopK
@@ -119,6 +119,10 @@ class MultiLens(Lens):
     def searcher(self, parts: Sequence[MultiPart], live: Sequence[Mask | None], shared: Sequence[Page] = ()) -> "MultiSearcher":
         """A searcher over these parts."""
         return MultiSearcher(self, parts, live, Codebook(shared) if shared else None)
+
+    def is_separable(self, params: MultiParams | None = None) -> bool:
+        """Imputed similarities depend on the tokens that a search retrieves."""
+        return params is None or not default_settings(params, 1, 1).imputes
 
     def figures(self, parts: Sequence[MultiPart], shared: Sequence[Page] = ()) -> dict[str, Any]:
         """How well the codebook fits the collection: a drift above 1 means that later documents fit it worse."""
