@@ -73,5 +73,5 @@ def _take(candidates: Candidates, places: Int64s) -> Candidates:
     def at(column: Mapping[str, Any]) -> dict[str, Any]:
         return {name: values[places] for name, values in column.items()}
 
-    columns = {"ranks": at(candidates.ranks), "scores": at(candidates.scores), "rows": at(candidates.rows)}
-    return replace(candidates, keys=candidates.keys[places], **columns)
+    ranks, scores, rows = at(candidates.ranks), at(candidates.scores), at(candidates.rows)
+    return replace(candidates, keys=candidates.keys[places], ranks=ranks, scores=scores, rows=rows)
