@@ -5,6 +5,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from trilens.encode.encoder import Encoded
 from trilens.encode.model import HeadsEncoder, ModelEncoder
 from trilens.errors import BadInput, CollectionError, CollectionMissing
 from trilens.explain.disentangle import disentangle
@@ -15,8 +16,9 @@ from trilens.search.candidates import Candidates
 from trilens.search.fusion import Fusion
 from trilens.search.fusion_presets import parse_fusion
 from trilens.search.hits import Hit
-from trilens.search.options import SearchOptions, fused_name
+from trilens.search.options import SearchOptions, fused_name, read_options
 from trilens.search.search import Search
+from trilens.store.adding import add_documents, encode_documents
 from trilens.store.backup.contents import Backup
 from trilens.store.backup.opening import open_existing, open_place
 from trilens.store.backup.restore import list_backups, restore_backup
@@ -28,12 +30,13 @@ from trilens.store.commit_record import CommitRecord
 from trilens.store.config import CollectionConfig
 from trilens.store.creation import create_collection
 from trilens.store.failures import clear_errors
+from trilens.store.info import collection_info
 from trilens.store.lens_set import LensSet
 from trilens.store.pace import CommitPace
+from trilens.store.passages import PassageSplitter
 from trilens.store.progress import DocumentsDone, no_report
 from trilens.store.repair import RepairReport, repair_collection
 from trilens.store.schema import FILE_NAME
-from trilens.store.segment import DOCUMENTS, ROWS
 from trilens.store.snapshot import Snapshot
 from trilens.store.upgrade import UpgradeReport, upgrade_collection
 from trilens.store.writer import Writer
@@ -141,6 +144,11 @@ class Collection:
         return self._lenses.names
 
     @property
+    def lens_set(self) -> LensSet:
+        """The lenses themselves."""
+        return self._lenses
+
+    @property
     def model(self) -> ModelEncoder:
         """The collection's model, loaded on first use."""
         return self._lenses.model
@@ -174,7 +182,7 @@ class Collection:
         `settings` are fields of `SearchOptions`, such as lenses, filter, fusion and rerank; they override those of
         `options`. One lens ranks by its own score. Several are fused, and each hit says how each lens scored and ranked it.
         """
-        return Search(self.snapshot, self._lenses, queries, _options(options, k, settings)).hits()
+        return Search(self.snapshot, self._lenses, queries, read_options(options, k, settings)).hits()
 
     def explain(self, query: str, doc_id: str, *, options: SearchOptions | None = None, **settings: Any) -> Explanation:
         """Why a search with these options gives a document its score.
@@ -182,7 +190,7 @@ class Collection:
         The parts of an explanation add up to the score; see `Explanation`. `settings` are fields of `SearchOptions`. Scores
         of most fusions depend on the other candidates, so pass the options of the search to be explained.
         """
-        return explain(self.snapshot, self._lenses, query, _require_id(doc_id), _options(options, None, settings))
+        return explain(self.snapshot, self._lenses, query, _require_id(doc_id), read_options(options, None, settings))
 
     def candidates(
         self, queries: Sequence[str], lenses: Sequence[str], depth: int = 100
@@ -207,12 +215,27 @@ class Collection:
             raise BadInput(f"{self.path} has no model: its lenses are {', '.join(self.lenses)}; expected a sparse head")
         return disentangle(self.model.encoder, text, "doc" if passage else "query", top)
 
-    def add(self, documents: Iterable[Document], report: DocumentsDone = no_report) -> None:
-        """Add documents; an existing id is an error. After an error none of them is added."""
+    def encode(self, documents: Sequence[Document]) -> dict[str, Encoded]:
+        """The passages of documents as each lens indexes them: what `add` takes as `encoded`, for instance elsewhere."""
+        split = PassageSplitter(self.config.passages, self._lenses.model)
+        return encode_documents([_require_document(document) for document in documents], self._lenses, split)
+
+    def add(
+        self,
+        documents: Iterable[Document],
+        report: DocumentsDone = no_report,
+        *,
+        encoded: Mapping[str, Encoded] | None = None,
+        keys: Iterable[int] | None = None,
+    ) -> None:
+        """Add documents; an existing id is an error. After an error none of them is added.
+
+        `encoded` is what `encode` has returned for them; they become a segment of their own. `keys` are ascending numbers above
+        those of all earlier documents, which decide the order of equal scores: parts of one collection share one sequence.
+        """
         writer = self._writing(report)
         with writer.atomic():
-            for document in documents:
-                writer.add(_require_document(document))
+            add_documents(writer, map(_require_document, documents), keys, encoded)
 
     def upsert(self, documents: Iterable[Document], report: DocumentsDone = no_report) -> None:
         """Add documents and replace those with existing ids; unchanged documents are not encoded again.
@@ -265,15 +288,15 @@ class Collection:
             writer, self._writer = self._writer, None
             writer.rollback()
 
-    def optimize(self, retrain: bool = False, report: DocumentsDone = no_report) -> Changes:
-        """Commit, and merge all segments into one without the rows of deleted documents.
+    def optimize(self, retrain: bool = False, report: DocumentsDone = no_report, *, segments: int = 1) -> Changes:
+        """Commit, and merge all segments into one, or several of equal size, without the rows of deleted documents.
 
         `retrain` encodes all documents again and trains shared parts, such as the codebook of multi, on all of them instead of
         the first batches. Ids and metadata do not change.
         """
         writer = self._writing(report)
         self._writer = None
-        changes = writer.optimize(retrain)
+        changes = writer.optimize(retrain, segments)
         self._move_on()
         return changes
 
@@ -328,29 +351,7 @@ class Collection:
 
     def info(self) -> dict[str, Any]:
         """Size, configuration and statistics."""
-        snapshot = self.snapshot
-        live = snapshot.live_rows
-        return {
-            "path": str(self.path),
-            "documents": len(self),
-            "passages": live,
-            "lenses": self.lenses,
-            "model": self.config.model if self.config.heads else None,
-            "commit": snapshot.commit,
-            "segments": len(snapshot.segments),
-            "deleted_passages": snapshot.rows - live,
-            "catalog_bytes": (self.path / FILE_NAME).stat().st_size,
-            "segment_bytes": {
-                name: sum(file.bytes for file in snapshot.files if file.path.startswith(f"{folder}/"))
-                for name, folder in [
-                    *((name, name) for name in (DOCUMENTS, ROWS)),
-                    *((name, self._lenses.folder(name)) for name in self.lenses),
-                ]
-            },
-            "tuned": snapshot.tuned,
-            "figures": {name: values for name in self.lenses if (values := snapshot.figures(name))},
-            "config": self.config.model_dump(mode="json", by_alias=True),
-        }
+        return collection_info(self.path, self.snapshot, self._lenses, self.config)
 
     def close(self) -> None:
         """Close all files; uncommitted changes are discarded."""
@@ -374,13 +375,6 @@ class Collection:
             self._writer = Writer(self.path, self._lenses)
         self._writer.progress.report = report
         return self._writer
-
-
-def _options(options: SearchOptions | None, k: int | None, settings: dict[str, Any]) -> SearchOptions:
-    if options is not None and not isinstance(options, SearchOptions):
-        raise BadInput(f"options is {type(options).__name__}; expected SearchOptions: pass its fields as keyword arguments")
-    changes = settings if k is None else {"k": k, **settings}
-    return options.updated(**changes) if options else SearchOptions(**changes)
 
 
 def _require_id(doc_id: str) -> str:

@@ -10,6 +10,7 @@ from trilens.collection import Collection
 from trilens.errors import (
     BadInput,
 )
+from trilens.store import merge, writer
 from trilens.store.changes import Changes
 from trilens.text.document import Document
 
@@ -249,4 +250,26 @@ def test_ingest_continues_where_it_was_interrupted(tmp_path: Path, monkeypatch: 
         assert len(collection) == 6
         assert collection.ingest(stream) == Changes(added=4, unchanged=6)
         assert len(collection) == 10
+        assert collection.check().problems == []
+
+
+def test_optimize_leaves_several_segments_that_later_commits_keep_apart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(merge, "FANOUT", 3)
+    monkeypatch.setattr(writer, "SMALLEST", 1)
+    with Collection.create(tmp_path / "c", lenses=["bm25"]) as collection:
+        collection.add(Document(f"d{number}", f"river {number}") for number in range(30))
+        collection.delete(["d0"])
+        before = collection.search(["river 7"]) if collection.commit() else []
+        collection.optimize(segments=3)
+        assert [segment.record.rows for segment in collection.snapshot.segments] == [9, 10, 10]
+        assert collection.search(["river 7"]) == before
+        for number in range(30, 36):
+            collection.add([Document(f"d{number}", "bank")])
+            collection.commit()
+        rows = [segment.record.rows for segment in collection.snapshot.segments]
+        assert rows == [9, 10, 16]  # up to 2 · 35 / 3 rows: a division has a third of them
+        collection.optimize()
+        assert [segment.record.rows for segment in collection.snapshot.segments] == [35]
         assert collection.check().problems == []

@@ -18,7 +18,8 @@ from trilens.errors import CollectionDamaged, TrilensError
 
 from . import shim
 from .history import make_segments_small
-from .operations import OPERATIONS, Operation, say_nothing
+from .operation import Operation, say_nothing
+from .operations import OPERATIONS
 from .shim import FAULTS, NEVER, Fault
 
 SECONDS_TO_LIVE = 120

@@ -83,10 +83,10 @@ def test_vectors_are_compared_with_random_passages(collection: Collection) -> No
     searcher = snapshot.searcher("dense")
     vectors = np.concatenate([segment.parts["dense"].dense.vectors for segment in snapshot.segments])
     queries = search.encoded["dense"].dense
-    assert queries is not None and len(searcher.sample) == len(set(searcher.sample.tolist())) <= snapshot.rows
+    assert queries is not None and len(searcher.sample.rows) == len(set(searcher.sample.rows.tolist())) <= snapshot.rows
     scale = searcher.scale(search.encoded["dense"])
     assert scale is not None
-    np.testing.assert_allclose(scale.zero, (queries.vectors @ vectors[searcher.sample].T).mean(axis=1), rtol=1e-4)
+    np.testing.assert_allclose(scale.zero, (queries.vectors @ vectors[searcher.sample.rows].T).mean(axis=1), rtol=1e-4)
     np.testing.assert_allclose(scale.best, 1.0, rtol=1e-4)  # vectors have length 1
 
 

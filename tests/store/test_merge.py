@@ -1,11 +1,12 @@
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from trilens.collection import Collection
 from trilens.errors import CollectionDamaged
 from trilens.kernels.postings import MOST_ROWS
-from trilens.store.merge import FANOUT, SMALLEST, full_merge, next_merge
+from trilens.store.merge import FANOUT, SMALLEST, divisions, full_merge, next_merge
 from trilens.text.document import Document
 
 
@@ -59,3 +60,24 @@ def test_a_merge_refuses_what_has_changed_on_disk(root: Path) -> None:
         counts.write_bytes(counts.read_bytes()[:-1] + b"\x07")
         with pytest.raises(CollectionDamaged, match=r"counts\.npy has changed"):
             collection.optimize()
+
+
+def test_no_merge_has_more_rows_than_the_limit() -> None:
+    rows = [300] * 3 + [10] * (FANOUT - 1)
+    assert next_merge(rows, rows) == slice(0, len(rows))
+    assert next_merge(rows, rows, most=900) == slice(1, len(rows))
+    assert next_merge(rows, rows, most=300) is None  # only seven small ones are left
+    assert next_merge([*rows, 10], [*rows, 10], most=300) == slice(3, len(rows) + 1)
+
+
+def test_divisions_have_about_equal_numbers_of_rows_and_whole_documents() -> None:
+    keys = [np.array([1, 1, 2, 3]), np.array([5, 5, 5, 6])]
+    keep = [np.array([True, True, False, True]), np.ones(4, np.bool_)]
+    # The kept rows are 1 1 3 5 5 5 6: the second part begins with the fourth.
+    assert [[mask.tolist() for mask in part] for part in divisions(keys, keep, 2)] == [
+        [[True, True, False, True], [False] * 4],
+        [[False] * 4, [True] * 4],
+    ]
+    parts = divisions(keys, keep, 20)
+    assert sum(sum(int(mask.sum()) for mask in part) for part in parts) == 7
+    assert not any(mask.any() for part in divisions(keys, [mask & False for mask in keep], 2) for mask in part)

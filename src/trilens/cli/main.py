@@ -22,11 +22,12 @@ from trilens.errors import TrilensError
 
 MOST_DESCRIPTORS = 65_536
 SETTINGS = {"help_option_names": ["-h", "--help"]}
-# Panels of the help with their commands: modules of `trilens.cli`, each with a function of the same name.
+# Panels of the help with their commands: modules of `trilens.cli`, each with a function of the same name. A module with
+# SUBCOMMANDS is a group of these functions.
 COMMANDS = {
     "Documents": ("index", "get", "delete", "dump", "load", "send", "vectors"),
     "Search": ("search", "explain", "demo"),
-    "Collections": ("info", "check", "optimize", "upgrade", "backup", "restore"),
+    "Collections": ("info", "check", "optimize", "upgrade", "backup", "restore", "cluster"),
     "Models": ("models", "encode", "disentangle", "synthesize", "mine", "train", "export"),
     "Evaluation": ("eval", "compare", "tune", "analyse"),
     "Service": ("serve", "mcp", "doctor", "warmup"),
@@ -72,6 +73,10 @@ def _no_type(**_context: Any) -> None:
     """The type that typer shows beside a parameter: none."""
 
 
+class Subcommands(WithoutTypes, TyperGroup):
+    """A command that consists of others."""
+
+
 class Commands(WithoutTypes, TyperGroup):
     """The commands by name. A command is imported when it is used; the help shows the first lines of their docstrings."""
 
@@ -103,9 +108,20 @@ def _summary(name: str) -> str:
 
 
 def load_command(name: str) -> Any:
-    """Import a command."""
-    alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False, context_settings=SETTINGS)
-    alone.command(name, cls=Command)(getattr(import_module(f"trilens.cli.{name}"), name))
+    """Import a command, or a group of commands."""
+    module = import_module(f"trilens.cli.{name}")
+    subcommands = getattr(module, "SUBCOMMANDS", ())
+    alone = typer.Typer(
+        cls=Subcommands,
+        no_args_is_help=bool(subcommands),
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        context_settings=SETTINGS,
+    )
+    if subcommands:
+        alone.callback()(getattr(module, name))
+    for function in subcommands or (getattr(module, name),):
+        alone.command(function.__name__, cls=Command)(function)
     return typer.main.get_command(alone)
 
 

@@ -18,10 +18,13 @@ def optimize(
         bool,
         typer.Option("--retrain", help="Encode all documents again and train codebooks on all of them."),
     ] = False,
+    segments: Annotated[
+        int, typer.Option("--segments", min=1, metavar="N", help="Leave N segments of equal size, for as many shards.")
+    ] = 1,
     threads: Threads = None,
     json: Json = False,
 ) -> None:
-    """Merge all segments into one and remove deleted documents.
+    """Merge all segments into one, or a few, and remove deleted documents.
 
     Examples:
 
@@ -33,7 +36,7 @@ def optimize(
         before = collection.info()
         with ExitStack() as stack:
             bar = stack.enter_context(progress_bar("encoding", before["documents"], "docs")) if retrain else no_report
-            collection.optimize(retrain, bar)
+            collection.optimize(retrain, bar, segments=segments)
         after = collection.info()
     if json:
         print_json({"segments_before": before["segments"], "segments": after["segments"], "documents": after["documents"]})

@@ -28,18 +28,27 @@ def explain(snapshot: Snapshot, lenses: LensSet, query: str, doc_id: str, option
     candidates are re-ranked, the new score is explained; if the first stage counts as well, the contributions of both.
     """
     require_query("the query", query)
-    return _Explainer(snapshot, Search(snapshot, lenses, [query], options), doc_id).explain()
+    return explain_search(snapshot, Search(snapshot, lenses, [query], options), doc_id)
+
+
+def explain_search(snapshot: Snapshot, search: Search, doc_id: str, candidates: Candidates | None = None) -> Explanation:
+    """Why a search with one query gives a document its score.
+
+    `candidates`, with the document, replace those of the search where it has only a part of the collection.
+    """
+    return _Explainer(snapshot, search, doc_id, candidates).explain()
 
 
 class _Explainer:
     """The explanation of one document in one search."""
 
-    def __init__(self, snapshot: Snapshot, search: Search, doc_id: str) -> None:
+    def __init__(self, snapshot: Snapshot, search: Search, doc_id: str, candidates: Candidates | None) -> None:
         key = snapshot.key(doc_id)
         if key is None:
             raise BadInput(f"there is no document {doc_id!r} in the collection; expected the id of a document")
         self._snapshot = snapshot
         self._search = search
+        self._candidates = candidates
         self._doc_id = doc_id
         self._key = key
 
@@ -67,7 +76,7 @@ class _Explainer:
     def _blended(self, rerank: Rerank) -> Explanation:
         """The standard scores of the first stage and of the reranker; the explanations of all their scores are the children."""
         search, first = self._search, self._search.first_stage
-        [candidates] = search.candidates(also=[self._key])
+        candidates = self._candidates or search.candidates(also=[self._key])[0]
         doc = next((ranked for ranked in search.ranked(candidates) if ranked.key == self._key), None)
         if doc is None:
             return self._lens_explanation(rerank.by, self._first_row(), None)
@@ -107,7 +116,7 @@ class _Explainer:
 
     def _fused(self, children: list[Explanation]) -> Explanation:
         search = self._search
-        [candidates] = search.candidates(also=[self._key])
+        candidates = self._candidates or search.candidates(also=[self._key])[0]
         doc = next(ranked for ranked in search.ranked(candidates) if ranked.key == self._key)
         weights = {name: search.fusion.weight_for(candidates, name) for name in search.names}
         parts = [self._part(doc, name, weight, strongest=self._strongest(name, candidates)) for name, weight in weights.items()]

@@ -204,8 +204,9 @@ class TokenSearcher:
 
     @cached_property
     def length(self) -> float:
-        """The mean length of a token vector."""
-        assert self._codebook is not None
+        """The mean length of a token vector; 0 if no text so far had a token."""
+        if self._codebook is None:
+            return 0.0
         return float(np.linalg.norm(self._codebook.centroids, axis=1).mean())
 
     @property

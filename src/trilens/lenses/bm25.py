@@ -8,6 +8,7 @@ them.
 """
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -25,8 +26,9 @@ from trilens.kernels import bm25 as kernels
 from trilens.kernels.array_types import Float32s, Float64s, Int32s, Int64s, Mask
 from trilens.kernels.postings import count_allowed
 from trilens.lenses.feedback import Expansion, FeedbackPassages, mix, to_sparse
-from trilens.lenses.lens import Colour, ExplainTarget, Lens, LensConfig, LensType, ScoreScale, Searcher, sums_by_query
+from trilens.lenses.lens import Colour, ExplainTarget, Lens, LensConfig, LensType, Searcher, sums_by_query
 from trilens.lenses.parts import Match, Part, ScoreParts, with_rest
+from trilens.lenses.statistics import LensStatistics, ScaleSums
 from trilens.represent.counts import Counts
 from trilens.represent.vocabulary import Vocabulary
 from trilens.text.analysis import AnalysisConfig, Analyzer
@@ -96,15 +98,39 @@ class Bm25Searcher(Searcher):
         self._lens = lens
         self._norm = LengthNorm(lens.config.k1, lens.config.b)
         self._frequencies: dict[tuple[int, int], int] = {}
+        self._norms_of: dict[float, list[Float32s]] = {}
+        self._whole: tuple[int, LensStatistics] | None = None
 
     @cached_property
-    def average_length(self) -> float:
-        """Mean length of the live rows in words."""
-        total = sum(
+    def _words(self) -> int:
+        """The length of all live rows in words."""
+        return sum(
             int((part.lengths if mask is None else part.lengths[mask]).sum(dtype=np.int64))
             for part, mask in zip(self._parts, self._live, strict=True)
         )
-        return average_length(total, self.rows)
+
+    @property
+    def collection(self) -> tuple[int, int]:
+        """The number of live rows and their length in words, as they are counted here or given."""
+        return (self._whole[0], self._whole[1].words) if self._whole else (self.rows, self._words)
+
+    @property
+    def average_length(self) -> float:
+        """Mean length of the live rows in words."""
+        rows, words = self.collection
+        return average_length(words, rows)
+
+    def statistics(self, queries: Encoded, params: Any = None) -> LensStatistics:
+        """The length of the live rows and the document frequencies of the words of the queries."""
+        vocabulary = _counts(queries).vocabulary
+        counts = self._document_frequencies(self._term_maps(vocabulary), len(vocabulary)).astype(np.int64)
+        return LensStatistics(self._words, dict(zip(vocabulary.words(), counts.tolist(), strict=True)))
+
+    def given(self, rows: int, statistics: LensStatistics) -> "Bm25Searcher":
+        """This searcher with the length and the document frequencies of a whole collection."""
+        whole = copy(self)
+        whole._whole = (rows, statistics)
+        return whole
 
     def search(self, queries: Encoded, k: int, allowed: Mask | None = None, exact: bool = False, params: Any = None) -> TopK:
         """The k best rows that share a term with the query."""
@@ -174,7 +200,7 @@ class Bm25Searcher(Searcher):
             for text in texts
         ]
 
-    def scale(self, queries: Encoded, params: Any = None) -> ScoreScale:
+    def scale_sums(self, queries: Encoded, params: Any = None) -> ScaleSums:
         """From no shared word to a passage of average length with each word of the query once.
 
         Words that no passage contains count too: a query of unknown words and a common one matches weakly.
@@ -182,7 +208,8 @@ class Bm25Searcher(Searcher):
         counted = _counts(queries)
         weights = self._weights(counted, self._term_maps(counted.vocabulary)).astype(np.float64)
         best = sums_by_query(weights, counted.sparse.indptr) / (1 + self._lens.config.k1)
-        return ScoreScale(np.zeros(len(best)), best, LEAST_SHARE)
+        rows = len(self.sample.rows)
+        return ScaleSums(np.zeros(len(best)), np.full(len(best), rows), best * rows, rows, LEAST_SHARE)
 
     def expand(
         self, queries: Encoded, feedback: Sequence[FeedbackPassages], expansion: Expansion, params: Any = None
@@ -214,7 +241,7 @@ class Bm25Searcher(Searcher):
         scores = np.array(passages.scores) / np.maximum(counted.lengths, 1)
         weights = counted.sparse.weights * np.repeat(scores, np.diff(counted.sparse.indptr))
         sums = np.bincount(counted.sparse.terms, weights, minlength=len(counted.vocabulary))
-        shares = self.frequencies(counted.vocabulary) / max(1, self.rows)
+        shares = self.frequencies(counted.vocabulary) / max(1, self.collection[0])
         ranked = [
             (counted.vocabulary.word(term), float(sums[term]))
             for term in np.argsort(-sums, kind="stable").tolist()
@@ -237,7 +264,7 @@ class Bm25Searcher(Searcher):
             lists = (part.cell_ptr, part.cells, part.postings, part.counts)
             kernels.count_in_rows(term_maps[i][numbers], part_rows, *lists, part_counts)
             counts[:, here], norms[here], lengths[here] = part_counts, self._norms[i][part_rows], part.lengths[part_rows]
-        term_idf = self._idf(term_maps)[numbers] if term_maps else np.zeros(len(numbers))
+        term_idf = self._idf(counted.vocabulary, term_maps)[numbers] if term_maps else np.zeros(len(numbers))
         query_weights = counted.sparse.weights[span]
         weights = (query_weights * term_idf).astype(np.float32).astype(np.float64)
         words = [counted.vocabulary.word(number) for number in numbers.tolist()]
@@ -246,7 +273,7 @@ class Bm25Searcher(Searcher):
 
     def frequencies(self, words: Vocabulary) -> Float64s:
         """Document frequency of each word among the live rows."""
-        return self._document_frequencies(self._term_maps(words), len(words))
+        return self._frequencies_of(words, self._term_maps(words))
 
     def _search_part(
         self,
@@ -285,9 +312,16 @@ class Bm25Searcher(Searcher):
             heaps.rows,
         )
 
-    @cached_property
+    @property
     def _norms(self) -> list[Float32s]:
-        return [self._norm.of(part.lengths, self.average_length) for part in self._parts]
+        """The length normalisation of each row of each part; kept for one average length, which changes with the commit."""
+        average = self.average_length
+        norms = self._norms_of.get(average)
+        if norms is None:
+            norms = [self._norm.of(part.lengths, average) for part in self._parts]
+            self._norms_of.clear()
+            self._norms_of[average] = norms
+        return norms
 
     def _term_maps(self, words: Vocabulary) -> list[Int64s]:
         """The term of each word in each part; -1 where the part does not contain it."""
@@ -295,12 +329,18 @@ class Bm25Searcher(Searcher):
 
     def _weights(self, counted: Counts, term_maps: Sequence[Int64s]) -> Float32s:
         """The maximum contribution of each term of each query."""
-        weights: Float32s = (counted.sparse.weights * self._idf(term_maps)[counted.sparse.terms]).astype(np.float32)
+        term_idf = self._idf(counted.vocabulary, term_maps)
+        weights: Float32s = (counted.sparse.weights * term_idf[counted.sparse.terms]).astype(np.float32)
         return weights
 
-    def _idf(self, term_maps: Sequence[Int64s]) -> Float64s:
+    def _idf(self, words: Vocabulary, term_maps: Sequence[Int64s]) -> Float64s:
         """Inverse document frequency of each term of the batch over all live rows."""
-        return idf(self._document_frequencies(term_maps, len(term_maps[0])), self.rows)
+        return idf(self._frequencies_of(words, term_maps), self.collection[0])
+
+    def _frequencies_of(self, words: Vocabulary, term_maps: Sequence[Int64s]) -> Float64s:
+        if self._whole:
+            return self._whole[1].of(words.words()).astype(np.float64)
+        return self._document_frequencies(term_maps, len(words))
 
     def _document_frequencies(self, term_maps: Sequence[Int64s], words: int) -> Float64s:
         frequencies = np.zeros(words)

@@ -6,7 +6,6 @@ installed; scores are always computed from the full vectors, so a score does not
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +23,10 @@ from trilens.index.topk import Heaps, TopK
 from trilens.kernels.array_types import Float32s, Float64s, Int64s, Mask
 from trilens.kernels.dense import score_vectors
 from trilens.kernels.topk import offer_rows
-from trilens.lenses.lens import Colour, ExplainTarget, Lens, LensConfig, LensType, ScoreScale, Searcher, require_alike
+from trilens.lenses.lens import Colour, ExplainTarget, Lens, LensConfig, LensType, Searcher, require_alike
 from trilens.lenses.occlusion import parts_by_leaving_out
 from trilens.lenses.parts import Part, ScoreParts, with_rest
+from trilens.lenses.statistics import ScaleSums
 from trilens.represent import Dense
 from trilens.text.passages import WORD
 
@@ -127,19 +127,14 @@ class DenseSearcher(Searcher):
         """The vectors of queries."""
         return _dense(queries)
 
-    def scale(self, queries: Encoded, params: Any = None) -> ScoreScale | None:
-        """From the mean of random passages to a passage with the vector of the query."""
-        background = self.background(queries, len(_dense(queries)), params)
-        if background is None:
-            return None
+    def scale_sums(self, queries: Encoded, params: Any = None) -> ScaleSums:
+        """From the scores of random passages to a passage with the vector of the query."""
         lengths = np.linalg.norm(_dense(queries).vectors.astype(np.float64), axis=1)
-        return ScoreScale(background, lengths * self._length, LEAST_SHARE)
+        return self.sum_scales(queries, params, lengths * self.sample.sum_lengths(self._length), LEAST_SHARE)
 
-    @cached_property
-    def _length(self) -> float:
-        """The mean length of a vector."""
-        vectors = (self._parts[i].dense.vectors[row] for i, row in map(self._locate, self.sample.tolist()))
-        return float(np.mean([np.linalg.norm(vector) for vector in vectors]))
+    def _length(self, row: int) -> float:
+        i, part_row = self._locate(row)
+        return float(np.linalg.norm(self._parts[i].dense.vectors[part_row]))
 
     def explain(self, target: ExplainTarget) -> ScoreParts:
         """One part per word of the passage, in text order, plus the share of special tokens.

@@ -93,7 +93,7 @@ class ExternalSearcher(TermSearcher):
         query = self.weighted(target.encoded, target.params)
         return self._lens.explain_terms(target, query, self.row(target.row), texts=self._words)
 
-    def scale(self, queries: Encoded, params: TermParams | None = None) -> None:
+    def scale_sums(self, queries: Encoded, params: TermParams | None = None) -> None:
         """None: what the weights of another model mean is unknown."""
 
     def _words(self, terms: Sequence[int]) -> list[str]:

@@ -10,6 +10,7 @@ lens, oldest first, so positions in that list are stable.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence, Set
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -28,11 +29,11 @@ from trilens.index.topk import TopK
 from trilens.kernels.array_types import Float32s, Float64s, Int64s, Mask
 from trilens.lenses.feedback import Expansion, FeedbackPassages
 from trilens.lenses.parts import Match, ScoreParts
+from trilens.lenses.statistics import LensStatistics, Sample, ScaleSums
 from trilens.represent import Representation
 
-SAMPLE_ROWS = 256
 FEWEST_ROWS = 20  # in a collection of fewer passages no score is called weak
-SEED = 1234
+NO_ROWS: Int64s = np.empty(0, np.int64)
 
 
 class LensConfig(Frozen):
@@ -77,6 +78,11 @@ class ScoreScale(NamedTuple):
     zero: Float64s
     best: Float64s
     least: float
+
+    @staticmethod
+    def of(sums: ScaleSums) -> "ScoreScale":
+        """From sums over random rows."""
+        return ScoreScale(sums.zero / np.maximum(1, sums.known), sums.best / max(1, sums.rows), sums.least)
 
     def span(self, query: int) -> tuple[float, float]:
         """The score that means nothing, and the way from there to the least that is not weak: 0 for a query without content."""
@@ -156,26 +162,36 @@ class Searcher(ABC):
         """The vectors of queries whose inner products with `vectors`, or their MaxSim, are the scores of a search."""
         return None
 
+    def statistics(self, queries: Encoded, params: Any = None) -> LensStatistics:
+        """What the scores of these queries depend on, counted in the live rows."""
+        return LensStatistics()
+
+    def given(self, rows: int, statistics: LensStatistics) -> "Searcher":
+        """This searcher with the statistics of a collection of `rows` live rows, of which it searches a part."""
+        return copy(self)
+
     def scale(self, queries: Encoded, params: Any = None) -> ScoreScale | None:
-        """What scores mean; None if the lens cannot tell weak matches from others."""
+        """What scores mean; None if the lens cannot tell weak matches from others, or there are too few passages."""
+        sums = self.scale_sums(queries, params) if len(self.sample.rows) >= FEWEST_ROWS else None
+        return None if sums is None else ScoreScale.of(sums)
+
+    def scale_sums(self, queries: Encoded, params: Any = None) -> ScaleSums | None:
+        """What `scale` is made of, summed over the sample; None if the lens cannot tell weak matches from others."""
         return None
 
-    @cached_property
-    def sample(self) -> Int64s:
-        """Some random live rows, the same ones in every search of a snapshot."""
-        drawn = np.unique(np.random.default_rng(SEED).integers(0, max(1, self._first_rows[-1]), 2 * SAMPLE_ROWS))
-        live = [(mask := self._live[i]) is None or bool(mask[row]) for i, row in map(self._locate, drawn.tolist())]
-        rows: Int64s = np.random.default_rng(SEED).permutation(drawn[live])[:SAMPLE_ROWS]
-        return np.sort(rows)
+    draw_sample: Callable[[], Sample] | None = None
+    """Draws some random live rows; set by the snapshot, which knows the documents of the rows."""
 
-    def background(self, queries: Encoded, count: int, params: Any = None) -> Float64s | None:
-        """The mean score of random passages for each of `count` queries; None in a collection with too few of them."""
-        if len(self.sample) < FEWEST_ROWS:
-            return None
-        scores = self.score(queries, np.tile(self.sample, (count, 1)), params).astype(np.float64)
+    @property
+    def sample(self) -> Sample:
+        """Some random live rows: the same passages in every search, however they are stored."""
+        return self.draw_sample() if self.draw_sample else Sample(NO_ROWS)
+
+    def sum_scales(self, queries: Encoded, params: Any, best: Float64s, least: float) -> ScaleSums:
+        """The sums of a lens over the sample; `best` are the best scores of each query, already summed."""
+        scores = self.score(queries, np.tile(self.sample.rows, (len(best), 1)), params).astype(np.float64)
         known = np.isfinite(scores)
-        sums = np.where(known, scores, 0.0).sum(axis=1)
-        return np.asarray(sums / np.maximum(1, known.sum(axis=1)), np.float64)
+        return ScaleSums(np.where(known, scores, 0.0).sum(axis=1), known.sum(axis=1), best, len(self.sample.rows), least)
 
     def _mask(self, i: int, allowed: Mask | None) -> Mask | None:
         """The rows of part i that count."""
@@ -235,6 +251,10 @@ class Lens(ABC):
     @abstractmethod
     def searcher(self, parts: Sequence[Any], live: Sequence[Mask | None], shared: Sequence[Any] = ()) -> Searcher:
         """A searcher over these parts."""
+
+    def is_separable(self, params: Any = None) -> bool:
+        """Whether scores with these params depend on the row and the statistics of the collection alone."""
+        return True
 
     def figures(self, parts: Sequence[Any], shared: Sequence[Any] = ()) -> dict[str, Any]:
         """Statistics of this lens that `trilens info` shows."""

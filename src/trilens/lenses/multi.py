@@ -21,15 +21,16 @@ from trilens.encode.model import HeadEncoder, TokenReader
 from trilens.encode.reading import ReadTokens
 from trilens.errors import BadInput, CollectionDamaged
 from trilens.index.codebook import Codebook, Page, centroid_count, train_page
-from trilens.index.multi_params import MultiParams
+from trilens.index.multi_params import MultiParams, default_settings
 from trilens.index.multi_part import MultiPart
 from trilens.index.multi_search import TokenSearcher
 from trilens.index.topk import TopK
 from trilens.kernels.array_types import Float32s, Float64s, Int64s, Mask
 from trilens.kernels.token_lists import pool_tokens
 from trilens.lenses.alignment import Alignment
-from trilens.lenses.lens import Colour, ExplainTarget, Lens, LensConfig, LensType, ScoreScale, Searcher
+from trilens.lenses.lens import Colour, ExplainTarget, Lens, LensConfig, LensType, Searcher
 from trilens.lenses.parts import Match, ScoreParts, Span, with_rest
+from trilens.lenses.statistics import ScaleSums
 from trilens.represent import Multi
 from trilens.represent.ragged import offsets_of
 
@@ -119,6 +120,10 @@ class MultiLens(Lens):
     def searcher(self, parts: Sequence[MultiPart], live: Sequence[Mask | None], shared: Sequence[Page] = ()) -> "MultiSearcher":
         """A searcher over these parts."""
         return MultiSearcher(self, parts, live, Codebook(shared) if shared else None)
+
+    def is_separable(self, params: MultiParams | None = None) -> bool:
+        """Imputed similarities depend on the tokens that a search retrieves."""
+        return params is None or not default_settings(params, 1, 1).imputes
 
     def figures(self, parts: Sequence[MultiPart], shared: Sequence[Page] = ()) -> dict[str, Any]:
         """How well the codebook fits the collection: a drift above 1 means that later documents fit it worse."""
@@ -211,11 +216,10 @@ class MultiSearcher(Searcher):
         """The token vectors of queries."""
         return _multi(queries)
 
-    def scale(self, queries: Encoded, params: Any = None) -> ScoreScale | None:
-        """From the mean of random passages to a passage with the tokens of the query."""
-        best = self.token_mass(queries) * self.tokens.length
-        background = self.background(queries, len(best), params)
-        return None if background is None else ScoreScale(background, best, LEAST_SHARE)
+    def scale_sums(self, queries: Encoded, params: Any = None) -> ScaleSums:
+        """From the scores of random passages to a passage with the tokens of the query."""
+        length = self.tokens.length * len(self.sample.rows)
+        return self.sum_scales(queries, params, self.token_mass(queries) * length, LEAST_SHARE)
 
     def token_mass(self, queries: Encoded) -> Float64s:
         """The total weight of each query's tokens."""

@@ -7,6 +7,7 @@ score does not depend on how its row was found.
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -33,12 +34,12 @@ from trilens.lenses.lens import (
     Lens,
     LensConfig,
     LensParams,
-    ScoreScale,
     Searcher,
     require_alike,
     sums_by_query,
 )
 from trilens.lenses.parts import Match, Part, ScoreParts, Span, with_rest
+from trilens.lenses.statistics import LensStatistics, ScaleSums
 from trilens.represent import Sparse
 
 COLLAPSED = 0.5  # share of rows without any term from which `info` warns
@@ -228,6 +229,7 @@ class TermSearcher(Searcher):
         require_alike({part.dim for part in parts}, "vocabularies of {} terms")
         self._lens = lens
         self._buffers: list[Float32s] = []
+        self._whole: tuple[int, LensStatistics] | None = None
 
     def query(self, queries: Encoded, params: TermParams | None = None) -> Sparse:
         """The query vectors before collection weighting."""
@@ -261,15 +263,40 @@ class TermSearcher(Searcher):
 
     @cached_property
     def idf(self) -> Float32s:
-        """Inverse document frequency of each term of the vocabulary over the live rows."""
-        frequencies, rows = np.zeros(self._parts[0].dim if self._parts else 0, np.int64), 0
+        """Inverse document frequency of each term of the vocabulary over the live rows, or as the given statistics count."""
+        frequencies, rows = self._frequencies, self.rows
+        if self._whole:
+            rows, statistics = self._whole
+            terms = np.fromiter(statistics.frequencies, np.int64)
+            frequencies = np.zeros(len(frequencies), np.int64)
+            frequencies[terms] = list(statistics.frequencies.values())
+        return idf(frequencies, rows).astype(np.float32)
+
+    @cached_property
+    def _frequencies(self) -> Int64s:
+        """The number of live rows with each term of the vocabulary."""
+        frequencies: Int64s = np.zeros(self._parts[0].dim if self._parts else 0, np.int64)
         for part, live in zip(self._parts, self._live, strict=True):
             frequencies[part.used] += part.frequencies
-            rows += len(part)
             if live is not None:
                 frequencies -= np.bincount(part.terms_of(~live), minlength=part.dim)
-                rows -= len(part) - int(live.sum())
-        return idf(frequencies, rows).astype(np.float32)
+        return frequencies
+
+    def statistics(self, queries: Encoded, params: TermParams | None = None) -> LensStatistics:
+        """The document frequencies of the terms of the queries, if their IDF counts."""
+        if not self.uses_idf(params):
+            return LensStatistics()
+        terms = np.unique(self.query(queries, params).terms)
+        counts = self._frequencies[terms] if self._parts else np.zeros(len(terms), np.int64)
+        return LensStatistics(frequencies=dict(zip(terms.tolist(), counts.tolist(), strict=True)))
+
+    def given(self, rows: int, statistics: LensStatistics) -> "TermSearcher":
+        """This searcher with the document frequencies of a whole collection."""
+        _ = self._frequencies if self._lens.weighting.idf else None  # counted once for all
+        whole = copy(self)
+        whole.__dict__.pop("idf", None)
+        whole._whole = (rows, statistics)
+        return whole
 
     def search(
         self, queries: Encoded, k: int, allowed: Mask | None = None, exact: bool = False, params: TermParams | None = None
@@ -316,20 +343,12 @@ class TermSearcher(Searcher):
         weights = dict(zip(weighted.terms.tolist(), weighted.weights.tolist(), strict=True))
         return [self._matches(weights, row, text) for row, text in zip(rows, texts, strict=True)]
 
-    def scale(self, queries: Encoded, params: TermParams | None = None) -> ScoreScale | None:
-        """From the mean of random passages to the highest score of vectors of these lengths: a passage like the query."""
+    def scale_sums(self, queries: Encoded, params: TermParams | None = None) -> ScaleSums | None:
+        """From the scores of random passages to the highest score of vectors of these lengths: a passage like the query."""
         vectors = self.weighted(queries, params)
-        background = self.background(queries, len(vectors), params)
-        if background is None:
-            return None
         squares = sums_by_query(vectors.weights.astype(np.float64) ** 2, vectors.indptr)
-        return ScoreScale(background, np.sqrt(squares) * self._length, self._lens.least_share)
-
-    @cached_property
-    def _length(self) -> float:
-        """The mean length of the vector of a row."""
-        sample = self.vectors(self.sample)
-        return float(np.sqrt(sums_by_query(sample.weights.astype(np.float64) ** 2, sample.indptr)).mean())
+        length = self.sample.sum_lengths(lambda row: float(np.linalg.norm(self.row(row)[1])))
+        return self.sum_scales(queries, params, np.sqrt(squares) * length, self._lens.least_share)
 
     def _matches(self, weights: Mapping[int, float], row: int, text: str) -> list[Match]:
         stored = dict(zip(*(column.tolist() for column in self.row(row)), strict=True))

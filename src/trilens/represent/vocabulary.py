@@ -39,6 +39,10 @@ class Vocabulary:
         """The word at `index`, with replacement characters if its file is damaged."""
         return bytes(self.letters[self.offsets[index] : self.offsets[index + 1]]).decode(errors="replace")
 
+    def words(self) -> list[str]:
+        """All words."""
+        return list(map(self.word, range(len(self))))
+
     def find(self, words: "Vocabulary") -> Int64s:
         """The index of each word of another vocabulary in this one; -1 if it is absent."""
         return find_words(self.letters, self.offsets, words.letters, words.offsets)

@@ -257,6 +257,14 @@ def _of_model(fusions: Mapping[str, str], lenses: Sequence[str]) -> Fusion | Non
     return fusion
 
 
+def read_options(options: SearchOptions | None, k: int | None, settings: Mapping[str, Any]) -> SearchOptions:
+    """The options with some fields given beside them, which override theirs."""
+    if options is not None and not isinstance(options, SearchOptions):
+        raise BadInput(f"options is {type(options).__name__}; expected SearchOptions: pass its fields as keyword arguments")
+    changes = settings if k is None else {"k": k, **settings}
+    return options.updated(**changes) if options else SearchOptions(**changes)
+
+
 def fused_name(lenses: Iterable[str]) -> str:
     """The key of a fusion of a collection or a model: the lenses that it is for, in any order."""
     return "+".join(sorted(lenses))

@@ -1,6 +1,7 @@
 """`Search`: a batch of queries against one snapshot, from encoding to ranked documents."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -26,14 +27,30 @@ from trilens.text.document import require_utf8
 NO_KEYS: Int64s = np.empty(0, np.int64)
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class Prepared:
+    """What a search of a part of a collection takes over from the search of the whole: encoded queries, and their scales."""
+
+    expanded: Expanded
+    scales: Mapping[str, ScoreScale] = field(default_factory=dict)
+
+
 class Search:
     """One batch of queries with the same options. Queries are encoded when results are first needed."""
 
-    def __init__(self, snapshot: Snapshot, lenses: LensSet, queries: Sequence[str], options: SearchOptions) -> None:
-        """`options` may leave lenses and fusion open; they are resolved for this snapshot."""
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        lenses: LensSet,
+        queries: Sequence[str],
+        options: SearchOptions,
+        prepared: Prepared | None = None,
+    ) -> None:
+        """`options` may leave lenses and fusion open; they are resolved for this snapshot. `prepared` spares the encoding."""
         require_queries(queries)
         self._snapshot = snapshot
         self._lenses = lenses
+        self._prepared = prepared
         self.queries = list(queries)
         self.options = options.resolve(lenses.names, snapshot.tuned, lambda: lenses.model.fusions)
         for name in self.names:
@@ -57,7 +74,10 @@ class Search:
         return [name for name in self.options.used_lenses if indexed or name in self.names]
 
     @cached_property
-    def _encoded(self) -> Expanded:
+    def expanded(self) -> Expanded:
+        """The queries as each lens searches them, and what was added to them."""
+        if self._prepared:
+            return self._prepared.expanded
         expanded = Expanded(self._lenses.encode_queries(self.read_lenses, self.queries, self.options.params), {}, {})
         if self.options.hyde:
             unexpanded = (self._lenses, expanded.encoded, self.queries)
@@ -70,16 +90,16 @@ class Search:
     @property
     def encoded(self) -> Mapping[str, Encoded]:
         """The queries as each lens searches them, expanded if the options say so."""
-        return self._encoded.encoded
+        return self.expanded.encoded
 
     @property
     def expansions(self) -> Mapping[str, list[ExpansionInfo]]:
         """Expansion info of each query, by lens."""
-        return self._encoded.infos
+        return self.expanded.infos
 
     def text(self, query: int, lens: str) -> str:
         """The text of a query as a lens searches it: with a generated passage if the options say so."""
-        return self._encoded.texts.get(lens, self.queries)[query]
+        return self.expanded.texts.get(lens, self.queries)[query]
 
     def hits(self) -> list[list[Hit]]:
         """The best k documents of each query after the first `offset`."""
@@ -89,7 +109,10 @@ class Search:
             answers = rank_alone(self.names[0], self._best_documents(self.names[0], self.options.last_rank))
         else:
             answers = [self.ranked(candidates, self.options.last_rank) for candidates in self.candidates()]
-        page = [ranked[self.options.offset :] for ranked in answers]
+        return self.hits_of([ranked[self.options.offset :] for ranked in answers])
+
+    def hits_of(self, page: Sequence[Sequence[RankedDoc]]) -> list[list[Hit]]:
+        """The hits of the documents of each query after the first `offset`."""
         hits = to_hits(self._snapshot, page, self.options.offset)
         if not self.options.details:
             return hits
@@ -107,6 +130,8 @@ class Search:
 
         In a collection of few passages none can: words as common as "how" are missing, and a random passage may be the match.
         """
+        if self._prepared:
+            return self._prepared.scales
         scales = {}
         for name, queries in self.encoded.items():
             searcher = self._snapshot.searcher(name)
@@ -140,8 +165,7 @@ class Search:
 
     def found(self, also: Iterable[int] = ()) -> list[Candidates]:
         """The candidates as the lenses return them, before they are re-ranked."""
-        depth = self.options.last_rank if self._alone else self.options.depth
-        returned = {name: self._best_documents(name, depth) for name in self.names}
+        returned = {name: self._best_documents(name, self.depth) for name in self.names}
         extra = np.array(sorted(set(also)), np.int64)
         candidates = gather(returned, extra)
         if self._alone:
@@ -149,7 +173,12 @@ class Search:
         fills = self.fusion.missing == "exact" and self.options.fuses
         if fills or len(extra):
             score_missing(candidates, self.names, None if fills else extra, self.best_passages)
-        return [self._scaled(single, query, depth) for query, single in enumerate(candidates)]
+        return [self._scaled(single, query, self.depth) for query, single in enumerate(candidates)]
+
+    @property
+    def depth(self) -> int:
+        """Number of documents that each lens returns."""
+        return self.options.last_rank if self._alone else self.options.depth
 
     @property
     def _alone(self) -> bool:
@@ -186,16 +215,20 @@ class Search:
 
     def reranked(self, candidates: Sequence[Candidates]) -> list[Candidates]:
         """The candidates of each query with the scores of the reranker; a document is scored by its best known passage."""
-        assert self.reranker and self.options.rerank
-        require_wanted()
-        rows = [single.known_rows() for single in candidates]
-        grid = np.full((len(rows), max((len(some) for some in rows), default=0)), -1, np.int64)
-        for query, some in enumerate(rows):
-            grid[query, : len(some)] = some
-        top = rank_rows(self._snapshot, grid, self.reranker.score(grid))
+        assert self.options.rerank
+        top = self.rerank([single.known_rows() for single in candidates])
         for query, (single, count) in enumerate(zip(candidates, top.counts().tolist(), strict=True)):
             single.put(self.options.rerank.by, top, query, count)
         return list(candidates)
+
+    def rerank(self, rows: Sequence[Int64s]) -> DocTopK:
+        """The documents of some rows of each query, by the scores of the reranker."""
+        assert self.reranker
+        require_wanted()
+        grid = np.full((len(rows), max((len(some) for some in rows), default=0)), -1, np.int64)
+        for query, some in enumerate(rows):
+            grid[query, : len(some)] = some
+        return rank_rows(self._snapshot, grid, self.reranker.score(grid))
 
     def _scaled(self, candidates: Candidates, query: int, depth: int) -> Candidates:
         """The candidates with what the fusion needs to know of each lens."""

@@ -119,9 +119,13 @@ class Catalog:
         """Commit the transaction and return the number of the commit."""
         number = self.commit_number() + 1
         self.set_fact("commit", str(number))
+        self.commit_as_is()
+        return number
+
+    def commit_as_is(self) -> None:
+        """Commit the transaction under the number that it has set."""
         self.seal()
         self._run("COMMIT")
-        return number
 
     def set_savepoint(self) -> None:
         """Mark the state to which `undo` returns."""
@@ -183,6 +187,18 @@ class Catalog:
         """Replace the tuned fusions."""
         self.set_fact("tuned", json.dumps(records, ensure_ascii=False))
 
+    def large_segments(self) -> int:
+        """The number of segments that merges must leave of a large collection."""
+        count = self.facts().get("segments", "")
+        return int(count) if count.isdigit() else 1
+
+    def set_large_segments(self, count: int) -> None:
+        """Let merges leave as many segments."""
+        if count == 1:
+            self._run("DELETE FROM facts WHERE name = 'segments'")
+        else:
+            self.set_fact("segments", str(count))
+
     def facts(self) -> dict[str, str]:
         """All facts by name."""
         return dict(self._run("SELECT name, value FROM facts"))
@@ -190,6 +206,12 @@ class Catalog:
     def set_fact(self, name: str, value: str) -> None:
         """Store a fact."""
         self._run("INSERT OR REPLACE INTO facts VALUES (?, ?)", name, value)
+
+    def set_facts(self, facts: Mapping[str, str]) -> None:
+        """Replace all facts."""
+        self._run("DELETE FROM facts")
+        for name, value in facts.items():
+            self.set_fact(name, value)
 
     def count(self) -> int:
         """Number of documents."""
@@ -200,8 +222,13 @@ class Catalog:
         rows = self._run("SELECT key, hash, metadata FROM documents WHERE doc_id = ?", doc_id)
         return StoredVersion(*rows[0]) if rows else None
 
-    def insert(self, document: Document) -> int:
-        """Add a document and return its key."""
+    def insert(self, document: Document, key: int | None = None) -> int:
+        """Add a document and return its key: a given one, which must be above all others, or the next."""
+        if key is not None:
+            if not self.next_key() <= key <= LARGEST_KEY:
+                raise BadInput(f"key of document {document.doc_id!r} is {key}; expected {self.next_key()} or more")
+            self.restore(DocumentRow.of(key, document))
+            return key
         content = (document.doc_id, document.metadata_json(), text_hash(document))
         return int(self._run(INSERT, *content, row_digest(*content))[0][0])
 

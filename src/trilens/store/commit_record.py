@@ -4,7 +4,9 @@ The catalog's rows are not part of it: ids, texts and metadata of the documents 
 """
 
 import secrets
-from dataclasses import dataclass, field
+from bisect import bisect_right
+from collections.abc import Set
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from pathlib import Path
 from typing import Annotated, TypeVar
@@ -17,7 +19,7 @@ from trilens.store.catalog_file import new_database, write_file
 from trilens.store.config import CollectionConfig
 from trilens.store.documents import DocumentsPart
 from trilens.store.folders import FOLDER, REPAIR
-from trilens.store.records import read_records
+from trilens.store.records import Records, read_records
 from trilens.store.schema import FORMAT_VERSION
 from trilens.store.segment import DOCUMENTS
 
@@ -74,6 +76,19 @@ class CommitRecord:
     def collection_id(self) -> str:
         """The identity of the collection, which its copies share."""
         return self.facts["id"]
+
+    def part(self, records: Records, segments: Set[str]) -> "CommitRecord":
+        """The commit of a collection that has only some segments of this one, and all shared parts."""
+        kept = [segment for segment in records.segments if segment.id in segments]
+        folders = {folder.id: self.folders[folder.id] for folder in (*kept, *records.shared)}
+        ranges = [(segment.first_key, segment.last_key) for segment in kept]
+
+        def has(key: int) -> bool:
+            i = bisect_right(ranges, (key, LARGEST_KEY)) - 1
+            return i >= 0 and key <= ranges[i][1]
+
+        changed = {key: metadata for key, metadata in self.changed.items() if has(key)}
+        return replace(self, folders=folders, deleted=tuple(filter(has, self.deleted)), changed=changed)
 
     def __post_init__(self) -> None:
         number = self.facts.get("commit", "")

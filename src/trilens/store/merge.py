@@ -2,12 +2,14 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 
-from trilens.kernels.array_types import Mask
+from trilens.kernels.array_types import Int64s, Mask
 from trilens.kernels.postings import MOST_ROWS
+from trilens.store.catalog import LARGEST_KEY
 from trilens.store.documents import DocumentsPart
 from trilens.store.folders import require_whole
 from trilens.store.lens_set import LensSet
@@ -24,11 +26,12 @@ def tier(rows: int) -> int:
     return max(0, math.floor(math.log(max(rows, 1) / SMALLEST, FANOUT)) + 1)
 
 
-def next_merge(rows: Sequence[int], live: Sequence[int], outdated: Sequence[bool] = ()) -> slice | None:
+def next_merge(rows: Sequence[int], live: Sequence[int], outdated: Sequence[bool] = (), most: int = MOST_ROWS) -> slice | None:
     """The adjacent segments to merge next, given the rows and live rows of each segment; None if no merge is due.
 
     The youngest segments, at the end, are merged when FANOUT of them are of the same tier or smaller, so each row is copied a
-    logarithmic number of times. A segment with more deleted than live rows, or with `outdated` metadata, is rewritten alone.
+    logarithmic number of times; no merge has more than `most` rows. A segment with more deleted than live rows, or with
+    `outdated` metadata, is rewritten alone.
     """
     end = len(rows)
     if end >= FANOUT:
@@ -36,7 +39,9 @@ def next_merge(rows: Sequence[int], live: Sequence[int], outdated: Sequence[bool
         start = end
         while start > 0 and tier(rows[start - 1]) <= last:
             start -= 1
-        if end - start >= FANOUT and sum(live[start:]) <= MOST_ROWS:
+        while sum(live[start:]) > most:
+            start += 1
+        if end - start >= FANOUT:
             return slice(start, end)
     for i in range(end):
         if live[i] * 2 < rows[i] or (outdated and outdated[i]):
@@ -56,6 +61,17 @@ def full_merge(live: Sequence[int]) -> list[slice]:
         runs.append(slice(start, end))
         end = start
     return runs
+
+
+def divisions(keys: Sequence[Int64s], keep: Sequence[Mask], parts: int) -> list[list[Mask]]:
+    """The masks of the kept rows of segments for each of several parts of about equal size; no document is divided."""
+    kept = np.concatenate([rows[mask] for rows, mask in zip(keys, keep, strict=True)])
+    edges = [int(kept[len(kept) * part // parts]) for part in range(1, parts)] if len(kept) else []
+    bounds = [0, *edges, LARGEST_KEY + 1]
+    return [
+        [mask & (rows >= first) & (rows < end) for rows, mask in zip(keys, keep, strict=True)]
+        for first, end in pairwise(bounds)
+    ]
 
 
 def merge_segments(

@@ -1,8 +1,9 @@
 """`Snapshot`: an immutable view of one commit; every search runs on one."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 from weakref import finalize
@@ -15,6 +16,7 @@ from trilens.errors import CollectionDamaged
 from trilens.index.topk import TopK
 from trilens.kernels.array_types import Int64s, Mask
 from trilens.lenses.lens import Searcher
+from trilens.lenses.statistics import Statistics
 from trilens.represent import Representation
 from trilens.store.catalog import Catalog, has_moved_on
 from trilens.store.documents import StoredDocuments
@@ -25,6 +27,7 @@ from trilens.store.last_commit import open_verified
 from trilens.store.lens_set import LensSet
 from trilens.store.masks import FilterMasks
 from trilens.store.records import read_records
+from trilens.store.sampling import LARGEST, Sampling
 from trilens.store.schema import FileRecord, FolderRecord
 from trilens.store.segment import Segment
 from trilens.store.shared import SharedPart, SharedParts
@@ -52,6 +55,8 @@ class Snapshot:
         self._lenses = lenses
         self._lock = FairLock()
         self._searchers: dict[str, Searcher] = {}
+        self._sampled: Sampling | None = None
+        self._whole_of: Snapshot | None = None
         self._live: list[Mask | None] | None = None  # not a cached_property: its lock and ours would be taken in both orders
         with clear_errors(root):
             self._catalog, self.segments, self.shared = _open(root, lenses, previous)
@@ -237,10 +242,41 @@ class Snapshot:
     def searcher(self, lens: str) -> Searcher:
         """The searcher of a lens over this commit."""
         if lens not in self._searchers:  # without the lock, which filters hold
+            sampling = self._sampling
             with self._lock:
                 if lens not in self._searchers:
-                    self._searchers[lens] = self._lenses[lens].searcher(self._parts(lens), self.live, self.shared.of(lens))
+                    searcher = self._lenses[lens].searcher(self._parts(lens), self.live, self.shared.of(lens))
+                    searcher.draw_sample = partial(sampling.sample, lens)
+                    self._searchers[lens] = searcher
         return self._searchers[lens]
+
+    def statistics(self, queries: Mapping[str, Encoded], params: Mapping[str, Any]) -> Statistics:
+        """What the scores of queries, encoded for each lens, depend on in this commit."""
+        lenses = {name: self.searcher(name).statistics(encoded, params.get(name)) for name, encoded in queries.items()}
+        return Statistics(self.live_rows, self._sampling.numbers, lenses)
+
+    def given(self, statistics: Statistics) -> "Snapshot":
+        """This commit as a part of a larger collection that has these statistics: its scores are those of the whole.
+
+        What is opened is shared with this snapshot, which must stay open.
+        """
+        part = copy(self)
+        part._whole_of = self  # the files close with the snapshot that has opened them
+        part._searchers = {}
+        limit = int(statistics.sample[-1]) if len(statistics.sample) else LARGEST
+        for name, counted in statistics.lenses.items():
+            searcher = self.searcher(name).given(statistics.rows, counted)
+            searcher.draw_sample = partial(self._sampling.sample, name, limit)
+            part._searchers[name] = searcher
+        return part
+
+    @property
+    def _sampling(self) -> Sampling:
+        """The random passages; searchers refer to it, and it must not refer to this snapshot, which closes when it is free."""
+        with self._lock:
+            if self._sampled is None:
+                self._sampled = Sampling(self.segments, self.live)
+            return self._sampled
 
 
 def _open(root: Path, lenses: LensSet, previous: Snapshot | None) -> tuple[Catalog, list[Segment], SharedParts]:

@@ -4,7 +4,7 @@ All changes up to `commit` are one SQLite transaction. Documents are buffered un
 pass, then written as a segment that becomes visible with the commit. Memory is bounded by the buffer.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cached_property
@@ -16,29 +16,31 @@ import numpy as np
 from trilens.encode.encoder import Encoded, Progress
 from trilens.errors import BadInput, CollectionError
 from trilens.kernels.array_types import Mask
+from trilens.kernels.postings import MOST_ROWS
 from trilens.store.batch import DocumentBatch, draw_sample
 from trilens.store.catalog import Catalog
 from trilens.store.changes import Changes
 from trilens.store.commit_record import CommitRecord
 from trilens.store.creation import remove_left_overs
 from trilens.store.documents import DocumentsPart, StoredDocuments, text_hash
+from trilens.store.encoded import given_passes
 from trilens.store.failures import clear_errors
 from trilens.store.folders import FOLDER, orphans, require_whole, sweep
 from trilens.store.last_commit import read_last_commit, require_commit, write_last_commit
 from trilens.store.lens_set import LensSet
 from trilens.store.lock import lock
-from trilens.store.merge import full_merge, merge_segments, next_merge
+from trilens.store.merge import SMALLEST, divisions, full_merge, merge_segments, next_merge
 from trilens.store.pace import MOST_PASSAGES
 from trilens.store.passages import PassageSplitter
 from trilens.store.progress import CommitProgress
 from trilens.store.records import Records, read_records
-from trilens.store.schema import SegmentRecord
 from trilens.store.segment import DOCUMENTS, ROWS, PassageRows, Segment, write_segment
 from trilens.store.shared import SharedPart, SharedParts, write_shared
 from trilens.text.document import Document
 
 BUFFER_PASSAGES = MOST_PASSAGES
 BUFFER_CHARACTERS = 32 << 20
+ROOM = 2  # times the rows of equal segments that a merge may have
 
 
 class Writer:
@@ -98,12 +100,22 @@ class Writer:
         """Number of passages that await encoding."""
         return self._batch.passages
 
-    def add(self, document: Document) -> None:
-        """Add a document with an unused id."""
-        if self._catalog.find(document.doc_id):
-            raise BadInput(f"document {document.doc_id!r} is in the collection already; use upsert to replace it")
-        self._insert(document)
+    def add(self, document: Document, key: int | None = None) -> None:
+        """Add a document with an unused id, under a given key or the next."""
+        self._require_unused(document)
+        self._insert(document, key)
         self.changes.added += 1
+
+    def add_encoded(self, documents: Sequence[Document], keys: Sequence[int | None], encoded: Mapping[str, Encoded]) -> None:
+        """Add documents with unused ids whose passages are encoded already, for each lens, as a segment of their own."""
+        self._flush()
+        for document, key in zip(documents, keys, strict=True):
+            self._require_unused(document)
+            self._batch.put(self._catalog.insert(document, key), document)
+            self.changes.added += 1
+        if documents:
+            with clear_errors(self._root):
+                self._flush(encoded)
 
     def upsert(self, document: Document) -> bool:
         """Add or replace a document; False if it is unchanged. A change of metadata alone needs no encoding."""
@@ -165,8 +177,8 @@ class Writer:
         self.progress.committed()
         return self.changes
 
-    def optimize(self, retrain: bool = False) -> Changes:
-        """Commit with all segments merged into one, without the rows of deleted documents.
+    def optimize(self, retrain: bool = False, segments: int = 1) -> Changes:
+        """Commit with all segments merged into one, or into several of equal size, without the rows of deleted documents.
 
         `retrain` encodes all documents again and rebuilds the shared parts, so that they fit the whole collection.
         """
@@ -176,9 +188,12 @@ class Writer:
                     self._reencode()
                 self._flush()
                 live = self._live_rows()
-                for run in full_merge(live):
+                for run in full_merge(live) if segments == 1 else []:
                     if len(live[run]) > 1 or live[run] != [segment.rows for segment in self._segments[run]]:
                         self._merge(run)
+                if segments > 1 and live:
+                    self._merge(slice(None), max(segments, -(-sum(live) // MOST_ROWS)))
+                self._catalog.set_large_segments(segments)
                 self._finish(vacuum=True)
         except BaseException:
             self.rollback()
@@ -246,8 +261,12 @@ class Writer:
         """Opened at first use: deleting and retraining work without them, even if they are damaged."""
         return SharedParts(SharedPart(self._root, record, self._lenses) for record in self._records().shared)
 
-    def _insert(self, document: Document) -> None:
-        key = self._catalog.insert(document)
+    def _require_unused(self, document: Document) -> None:
+        if self._catalog.find(document.doc_id):
+            raise BadInput(f"document {document.doc_id!r} is in the collection already; use upsert to replace it")
+
+    def _insert(self, document: Document, key: int | None = None) -> None:
+        key = self._catalog.insert(document, key)
         with clear_errors(self._root):
             self._put(key, document)
 
@@ -269,8 +288,8 @@ class Writer:
         if self._batch.passages >= BUFFER_PASSAGES or self._batch.characters >= BUFFER_CHARACTERS:
             self._flush()
 
-    def _flush(self) -> None:
-        """Write the buffered documents as a segment."""
+    def _flush(self, encoded: Mapping[str, Encoded] | None = None) -> None:
+        """Write the buffered documents as a segment, encoded here or by the caller."""
         if len(self._batch):
             texts = self._batch.texts()
             per_passage = len(self._batch) / len(texts)
@@ -278,7 +297,7 @@ class Writer:
 
             def fill(folder: Path) -> None:
                 DocumentsPart.write(self._batch.documents, folder / DOCUMENTS)
-                self._build(texts, folder, lambda passages: self.progress.encoded(passages * per_passage))
+                self._build(texts, folder, lambda passages: self.progress.encoded(passages * per_passage), encoded)
 
             segment = write_segment(self._root, self._batch.rows(), fill)
             self._catalog.add_folder(segment)
@@ -286,11 +305,15 @@ class Writer:
             self.progress.stage("reading")
         self._batch = DocumentBatch(self._split)
 
-    def _build(self, texts: list[str], folder: Path, progress: Progress) -> None:
-        """Run each encoder once over the texts and write the parts of all lenses."""
+    def _build(self, texts: list[str], folder: Path, progress: Progress, given: Mapping[str, Encoded] | None) -> None:
+        """Run each encoder once over the texts, unless they are encoded, and write the parts of all lenses."""
         truncated = 0
         self.progress.stage("encoding")
-        for names, encoded in self._lenses.encode_docs(self._lenses.names, texts, progress):
+        if given is None:
+            passes = self._lenses.encode_docs(self._lenses.names, texts, progress)
+        else:
+            passes = given_passes(given, self._lenses, len(texts))
+        for names, encoded in passes:
             truncated = max(truncated, encoded.truncated)
             for name in names:
                 self.progress.stage(f"indexing by {name}")
@@ -331,21 +354,21 @@ class Writer:
         for key in keys.tolist():
             self._put(key, document(key))
 
-    def _merge(self, run: slice) -> None:
-        """Replace adjacent segments by one without deleted rows."""
+    def _merge(self, run: slice, parts: int = 1) -> None:
+        """Replace adjacent segments by one, or several of equal size, without deleted rows."""
         self.progress.stage("merging segments")
         records = self._segments[run]
         segments = [Segment(self._root, record, self._lenses) for record in records]
         keep = [self._live_mask(segment) for segment in segments]
         changed = self._catalog.changed(records[0].first_key, records[-1].last_key)
-        merged = merge_segments(self._root, segments, keep, self._lenses, self._shared, changed)
+        masks = [keep] if parts == 1 else divisions([segment.rows.keys for segment in segments], keep, parts)
+        merged = [merge_segments(self._root, segments, part, self._lenses, self._shared, changed) for part in masks]
         for record in records:
             self._catalog.remove_folder(record.id)
             self._catalog.forget_marks(record.first_key, record.last_key)
-        replacement: list[SegmentRecord] = []
-        if merged:
-            self._catalog.add_folder(merged)
-            replacement.append(merged)
+        replacement = [record for record in merged if record]
+        for record in replacement:
+            self._catalog.add_folder(record)
         self._segments[run] = replacement
 
     def _live_mask(self, segment: Segment) -> Mask:
@@ -355,7 +378,9 @@ class Writer:
         changed = self._catalog.marked("changed")
         ranges = ((record, np.searchsorted(changed, [record.first_key, record.last_key + 1])) for record in self._segments)
         outdated = [2 * (end - start) > record.documents for record, (start, end) in ranges]
-        return next_merge([record.rows for record in self._segments], self._live_rows(), outdated)
+        live, count = self._live_rows(), self._catalog.large_segments()
+        most = MOST_ROWS if count == 1 else min(MOST_ROWS, max(SMALLEST, ROOM * sum(live) // count))
+        return next_merge([record.rows for record in self._segments], live, outdated, most)
 
     def _live_rows(self) -> list[int]:
         """Number of live rows of each segment."""

@@ -105,9 +105,9 @@ def test_a_backup_that_has_lost_its_lease_stops(
     monkeypatch.setattr(lease, "RENEWED_AFTER", -1)
 
     class Losing(RemotePlace):
-        def sizes(self) -> dict[str, int]:
+        def sizes(self, inside: str = "") -> dict[str, int]:
             write_lock(holder("elsewhere-1-00", 100))
-            return super().sizes()
+            return super().sizes(inside)
 
     refused(CollectionLocked, lambda: take_backup(collection.path, Losing(ADDRESS)))
     assert not any("/commits/" in name for name in memory)

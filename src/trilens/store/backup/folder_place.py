@@ -1,8 +1,10 @@
 """Backups in a local folder."""
 
 import os
+import secrets
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from io import BytesIO
 from pathlib import Path
 from typing import IO
 
@@ -35,12 +37,12 @@ class FolderPlace:
         with taken:
             yield
 
-    def sizes(self) -> dict[str, int]:
-        """All regular files; links are ignored."""
+    def sizes(self, inside: str = "") -> dict[str, int]:
+        """All regular files, or those in one folder; links are ignored."""
         with clear_errors(self._path):
             return {
                 path.relative_to(self._path).as_posix(): path.stat().st_size
-                for path in self._path.rglob("*")
+                for path in (self._path / inside).rglob("*")
                 if path.is_file() and not path.is_symlink()
             }
 
@@ -59,6 +61,21 @@ class FolderPlace:
         """Write under a temporary name, sync to disk and rename."""
         with clear_errors(self._path):
             write_file(self._path / name, content)
+
+    def create(self, name: str, content: bytes) -> bool:
+        """Write under a temporary name and link: unlike a rename, a link never replaces a file."""
+        path = self._path / name
+        with clear_errors(self._path):
+            unfinished = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
+            write_file(unfinished, BytesIO(content))
+            try:
+                os.link(unfinished, path)
+            except FileExistsError:
+                return False
+            finally:
+                unfinished.unlink()
+            force(path.parent)
+        return True
 
     def remove(self, names: Iterable[str]) -> None:
         """Remove files, and the folders that become empty."""

@@ -11,6 +11,16 @@ SECONDS = 600  # a lease that is not renewed for so long has ended
 RENEWED_AFTER = 60  # far below SECONDS, so that clocks of machines may differ
 
 
+def create_file(files: Any, path: str, content: bytes) -> bool:
+    """Create a file of a file system of fsspec if there is none; False if there is one with another content."""
+    try:
+        files.pipe_file(path, content, mode="create")
+    except OSError:  # servers differ in the error for a file that exists
+        if not files.exists(path):
+            raise
+    return bool(files.cat_file(path) == content)  # also after an answer was lost, and the client has tried again
+
+
 class Lease:
     """Held from `acquire` to `release`, if `renew` is called in between. The file is created only if there is none."""
 
@@ -47,11 +57,7 @@ class Lease:
             self._files.rm_file(self._path)
 
     def _create(self) -> bool:
-        try:
-            self._files.pipe_file(self._path, self._content(), mode="create")
-        except OSError:  # servers differ in the error for a file that exists
-            if not self._files.exists(self._path):
-                raise
+        if not create_file(self._files, self._path, self._content()):
             return False
         self._renewed = time.monotonic()
         return self._read().get("owner") == self._owner

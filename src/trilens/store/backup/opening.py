@@ -3,10 +3,11 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import cast
 
 from trilens.errors import BadInput, CollectionMissing
 from trilens.store.backup.folder_place import FolderPlace
-from trilens.store.backup.place import BackupPlace
+from trilens.store.backup.place import BackupPlace, SharedPlace
 from trilens.store.backup.remote_place import RemotePlace
 from trilens.store.backup.tar_place import SUFFIXES, TarPlace
 
@@ -28,6 +29,15 @@ def open_existing(address: str | Path) -> Iterator[BackupPlace]:
         raise CollectionMissing(f"there is no backup at {address}; make one with `trilens backup COLLECTION {address}`")
     with open_place(address) as place:
         yield place
+
+
+@contextmanager
+def open_shared(address: str | Path) -> Iterator[SharedPlace]:
+    """The place at an address that several machines use, which cannot be an archive."""
+    with open_place(address) as place:
+        if isinstance(place, TarPlace):
+            raise BadInput(f"{address} is an archive; expected a folder, or an address of fsspec such as s3://bucket/name")
+        yield cast(SharedPlace, place)
 
 
 def _place(address: str | Path) -> BackupPlace:

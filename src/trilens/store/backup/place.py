@@ -55,6 +55,16 @@ class BackupPlace(Protocol):
         """Release what is open."""
 
 
+class SharedPlace(BackupPlace, Protocol):
+    """A place in which machines that do not know of each other may write at the same time."""
+
+    def sizes(self, inside: str = "") -> dict[str, int]:
+        """The size of every file, or of those in one folder."""
+
+    def create(self, name: str, content: bytes) -> bool:
+        """Write a file completely or not at all; False if there is one. Of several writers, one alone gets True."""
+
+
 class CheckedSource:
     """A file that must have the recorded size and checksum. Never more bytes than recorded are read."""
 
@@ -69,11 +79,8 @@ class CheckedSource:
 
     def read(self, size: int) -> bytes:
         """The next bytes."""
-        try:
-            wanted = min(size, self._left)
-            block = self._file.read(wanted)
-        except OSError as error:
-            raise CollectionError(f"{self._shown} cannot be read ({error.strerror or error}); check its disk") from error
+        wanted = min(size, self._left)
+        block = self._read(wanted)
         if len(block) < wanted:
             raise self._damaged()
         self._digest.update(block)
@@ -83,8 +90,14 @@ class CheckedSource:
 
     def finish(self) -> None:
         """Raise if the file, which has been read to its end, is not the recorded one."""
-        if self._left or self._file.read(1) or self._digest.hexdigest() != self._expected.checksum:
+        if self._left or self._read(1) or self._digest.hexdigest() != self._expected.checksum:
             raise self._damaged()
+
+    def _read(self, size: int) -> bytes:
+        try:
+            return self._file.read(size)
+        except OSError as error:
+            raise CollectionError(f"{self._shown} cannot be read ({error.strerror or error}); check its disk") from error
 
     def _damaged(self) -> CollectionDamaged:
         return CollectionDamaged(

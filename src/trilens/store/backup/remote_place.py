@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from typing import IO, Any
 
 from trilens.errors import BadInput, ServiceFailed, TrilensError
-from trilens.store.backup.lease import Lease
+from trilens.store.backup.lease import Lease, create_file
 from trilens.store.backup.place import BLOCK_BYTES, COMMITS, LOCK_NAME, UNFINISHED, ByteSource, missing
 
 
@@ -34,11 +34,11 @@ class RemotePlace:
             with self._errors():
                 self._lease.release()
 
-    def sizes(self) -> dict[str, int]:
-        """The size of every file."""
+    def sizes(self, inside: str = "") -> dict[str, int]:
+        """The size of every file, or of those in one folder."""
         with self._errors():
             self._files.invalidate_cache()
-            found = self._files.find(self._root, detail=True)
+            found = self._files.find(self._path(inside).rstrip("/"), detail=True)
             return {path.removeprefix(self._root).lstrip("/"): entry["size"] for path, entry in found.items()}
 
     @contextmanager
@@ -63,6 +63,12 @@ class RemotePlace:
                 self._files.mv(self._path(unfinished), self._path(name))
             else:
                 self._write(name, size, content)
+
+    def create(self, name: str, content: bytes) -> bool:
+        """Create a file if there is none, which is one request of the server."""
+        with self._errors():
+            self._make_folder(name)
+            return create_file(self._files, self._path(name), content)
 
     def remove(self, names: Iterable[str]) -> None:
         """Remove files."""

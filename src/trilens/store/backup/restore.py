@@ -6,6 +6,7 @@ from trilens.store.backup.contents import Backup, Contents, file_name
 from trilens.store.backup.folder_place import write_file
 from trilens.store.backup.place import BackupPlace
 from trilens.store.check import BytesDone
+from trilens.store.commit_record import CommitRecord
 from trilens.store.creation import create_collection
 from trilens.store.failures import clear_errors
 from trilens.store.folders import sweep
@@ -29,21 +30,27 @@ def restore_backup(
     """
     contents = Contents.read(place)
     backup = contents.find(commit)
+    restore_record(contents, backup.record, root, report)
+    return backup
+
+
+def restore_record(contents: Contents, record: CommitRecord, root: Path, report: BytesDone) -> None:
+    """Make a collection of a commit whose folders are in a place."""
 
     def fill() -> None:
         sweep(root, set())  # what an interrupted restoration has left
         try:
-            for folder_id, checksum in backup.record.folders.items():
-                _copy(contents, contents.folder(folder_id, checksum), root, report)
+            for folder_id, checksum in record.folders.items():
+                copy_folder(contents, contents.folder(folder_id, checksum), root, report)
         except BaseException:
             sweep(root, set())
             raise
 
-    create_collection(root, backup.record, fill)
-    return backup
+    create_collection(root, record, fill)
 
 
-def _copy(contents: Contents, folder: FolderRecord, root: Path, report: BytesDone) -> None:
+def copy_folder(contents: Contents, folder: FolderRecord, root: Path, report: BytesDone) -> None:
+    """Copy a folder from a place, comparing its files with their checksums."""
     for file in folder.files:
         name = file_name(folder, file)
         with contents.place.open(name) as content:

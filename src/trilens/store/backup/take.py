@@ -5,7 +5,7 @@ from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO
+from typing import IO, Protocol
 
 from trilens.errors import BadInput, CollectionDamaged
 from trilens.store.backup.contents import Backup, Contents, file_name, with_manifest
@@ -50,8 +50,34 @@ def take_backup(
         taking = _Taking(root, contents, faults, report)
         result = taking.run()
         result.removed = [backup.commit for backup in contents.prune(keep)]
-        result.problems = [*contents.problems, *taking.remaining_faults()]
+        result.problems = [*contents.problems, *taking.remaining_faults(contents)]
     return result
+
+
+class Target(Protocol):
+    """Where a commit is copied: the backups in a place, or the published commits of a cluster."""
+
+    @property
+    def place(self) -> BackupPlace:
+        """The place."""
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """The sizes of the files of the place, as far as a copy needs them."""
+
+    def require_free_for(self, record: CommitRecord) -> None:
+        """Refuse a commit that does not belong here."""
+
+    def fault(self, folder: FolderRecord) -> str | None:
+        """What is wrong with a folder in the place; None if it is there completely."""
+
+    def write(self, backup: Backup) -> None:
+        """Add a commit whose folders are in place."""
+
+
+def copy_commit(root: Path, target: Target, report: BytesDone = lambda count: None) -> BackupReport:
+    """Copy the last commit of a collection, then its record."""
+    return _Taking(root, target, None, report).run()
 
 
 class _MovedOn(Exception):
@@ -61,7 +87,7 @@ class _MovedOn(Exception):
 class _Taking:
     """Copies a commit, and begins again with a newer one if a merge removes folders that are not open yet."""
 
-    def __init__(self, root: Path, contents: Contents, faults: Mapping[str, str | None] | None, report: BytesDone) -> None:
+    def __init__(self, root: Path, contents: Target, faults: Mapping[str, str | None] | None, report: BytesDone) -> None:
         """`faults` says what is wrong with each folder of the place if all were read."""
         self._root = root
         self._contents = contents
@@ -84,11 +110,11 @@ class _Taking:
                 return self._finish(record, documents, folders)
         raise AssertionError("the loop returns or raises")
 
-    def remaining_faults(self) -> Iterator[str]:
+    def remaining_faults(self, contents: Contents) -> Iterator[str]:
         """What is wrong with folders of older backups that the collection does not have any more."""
         copied = {folder.id for folder in self._copied}
         for folder_id, fault in (self._faults or {}).items():
-            if fault and folder_id not in copied and (commits := self._contents.needing(folder_id)):
+            if fault and folder_id not in copied and (commits := contents.needing(folder_id)):
                 yield f"{fault} (needed by {commits})"
 
     def _finish(self, record: CommitRecord, documents: int, folders: list[FolderRecord]) -> BackupReport:

@@ -1,0 +1,1 @@
+"""Collections on several machines: parts that score like the whole, published commits, replicas and their coordinator."""
