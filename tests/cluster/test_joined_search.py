@@ -95,6 +95,7 @@ FUSIONS: list[dict[str, Any]] = [
     {"fusion": "weighted:bm25=0.2,dense=1,multi=1,per_token=true,damp=true", "details": True},
     {"fusion": "zscore:bm25=1,sparse=1,damp=true", "filter": {"even": True}},
     {"lenses": ["bm25", "tokens"], "rerank": "multi"},
+    {"lenses": ["bm25", "dense"], "rerank": "multi:depth=8,first=0.5", "k": 5},
     {"lenses": ["bm25", "dense"], "rerank": "dense", "details": True, "offset": 2, "k": 7},
 ]
 
@@ -107,7 +108,14 @@ def test_every_fusion_ranks_as_in_one_collection(pair: Pair, settings: dict[str,
 
 @pytest.mark.parametrize(
     "settings",
-    [{"lenses": ["bm25"]}, {"lenses": ["sparse"]}, {"lenses": ["multi"]}, {}, {"lenses": ["bm25", "dense"], "rerank": "multi"}],
+    [
+        {"lenses": ["bm25"]},
+        {"lenses": ["sparse"]},
+        {"lenses": ["multi"]},
+        {},
+        {"lenses": ["bm25", "dense"], "rerank": "multi"},
+        {"rerank": "multi:first=0.5"},
+    ],
     ids=str,
 )
 def test_explanations_are_those_of_one_collection(pair: Pair, settings: dict[str, Any]) -> None:
