@@ -1,14 +1,14 @@
 """Distils several teachers into the upper half of the encoder and all heads of a model.
 
     python -m recipes.mini_distil --model runs/mini/start --pairs runs/mini/pairs.jsonl --vectors runs/mini/teachers \\
-        --teachers all-mpnet-base-v2=0.4 granite-embedding-30m-english=0.1 --own dense=0.2 multi=0.3 --to runs/mini/distilled
+        --teachers all-mpnet-base-v2=0.4 granite-embedding-30m-english=0.2 --own dense=0.3 multi=0.1 --to runs/mini/distilled
 
 A pair's score by the teachers is the weighted sum of its standard scores by each: the cosines of the dense teachers (output of
 `mini_teachers.py`), and the dense and token vectors of the model itself before training. A batch consists of seeds and some of
 their nearest neighbours by the dense teachers, so that its passages are hard to tell apart. The loss of each head is the KL
 divergence of the softmax of its scores in the batch from that of the teachers, whose sharpness is the one with the least
 cross-entropy of pairs. The token heads get a share of the labels. The states after the frozen layers are computed once. The
-model at the end is the exponential moving average of the parameters.
+model at the end is the weighted mean of the starting parameters and the exponential moving average of the trained ones.
 
 One thread per process computes fastest: `torchrun --nproc-per-node 2 -m recipes.mini_distil …` uses two cores. An interrupted
 run goes on from its last checkpoint. Needs `pip install 'trilens[train]'` and, to be fast, a processor with bfloat16.
@@ -201,7 +201,8 @@ class Averaged:
         self._schedule = torch.optim.lr_scheduler.LambdaLR(
             self._optimizer, lambda step: min((step + 1) / WARM_UP, max(LOWEST_RATE, (steps - step) / max(1, steps - WARM_UP)))
         )
-        self._average = [parameter.detach().clone() for parameter in self.parameters]
+        self._start = [parameter.detach().clone() for parameter in self.parameters]
+        self._average = [parameter.clone() for parameter in self._start]
         self._checkpoint = checkpoint
         self.step = 0
         if checkpoint.exists():
@@ -242,9 +243,9 @@ class Averaged:
         torch.save(state, unfinished)
         unfinished.replace(self._checkpoint)
 
-    def take_average(self) -> None:
-        """Replace the parameters by their moving average."""
-        put(self.parameters, self._average)
+    def take_average(self, share: float) -> None:
+        """Replace the parameters by their moving average, which counts by this share, and their values at the start."""
+        put(self.parameters, [start.lerp(average, share) for start, average in zip(self._start, self._average, strict=True)])
 
 
 def put(parameters: Sequence[nn.Parameter], values: Sequence[Tensor]) -> None:
@@ -267,6 +268,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=12, help=f"seeds of a batch, each with {EACH - 1} neighbours")
     parser.add_argument("--frozen-layers", type=int, default=6, help="first layers that are not trained")
     parser.add_argument("--rate", type=float, default=7e-5, help="learning rate of the encoder")
+    parser.add_argument("--share", type=float, default=0.75, help="of the trained weights in the mean with the starting ones")
     parser.add_argument("--temperature", type=float, default=0.01, help="of dense scores")
     options = parser.parse_args()
     torch.set_num_threads(1)
@@ -316,7 +318,7 @@ def main() -> None:
                     lines.write(json.dumps(row) + "\n")
         if state.step % SAVE_EVERY == 0 and rank == 0:
             state.save()
-    state.take_average()
+    state.take_average(options.share)
     if rank == 0:
         stack.heads.wanted = tuple(stack.heads.description.heads)
         model.save_pretrained(str(options.to / "model"), create_model_card=False)
