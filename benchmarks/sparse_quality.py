@@ -24,7 +24,7 @@ from trilens.encode.onnx import OnnxEncoder
 from trilens.index.topk import TopK
 from trilens.lenses.lexical import LexicalLens
 from trilens.lenses.sparse import SparseLens
-from trilens.lenses.term_lens import SparseConfig
+from trilens.lenses.term_settings import SparseConfig
 from trilens.read.readers import read
 from trilens.store.config import DEFAULT_MODEL
 

@@ -221,7 +221,7 @@ class Trilens(Contender[Rows, Rows]):
     def build(self, docs: Rows, index: Path, params: Params) -> None:
         """`params` are the fields of SparseConfig."""
         from trilens.lenses.sparse import SparseLens
-        from trilens.lenses.term_lens import SparseConfig
+        from trilens.lenses.term_settings import SparseConfig
 
         SparseLens(cast(Any, None), SparseConfig(**params)).build(self.prepare(docs), index)
 

@@ -14,7 +14,8 @@ from trilens.index.sparse_parts import SparsePart
 from trilens.index.topk import TopK
 from trilens.lenses.lexical import LexicalLens
 from trilens.lenses.sparse import SparseLens
-from trilens.lenses.term_lens import EncodedField, SparseConfig, TermLens, TermSearcher
+from trilens.lenses.term_lens import EncodedField, TermLens, TermSearcher
+from trilens.lenses.term_settings import SparseConfig
 from trilens.lenses.tokens import TokensLens
 from trilens.represent import Sparse
 

@@ -1,7 +1,7 @@
 """The lexical lens: explanations by the tokens of query and document."""
 
 from trilens import Collection
-from trilens.lenses.term_lens import IdfParams
+from trilens.lenses.term_settings import IdfParams
 
 from .explained import require_places, require_term_parts
 

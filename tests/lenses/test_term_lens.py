@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from trilens.errors import BadInput
 from trilens.lenses.lens import Searcher
 from trilens.lenses.sparse import SparseParams
-from trilens.lenses.term_lens import EncodedField, SparseConfig
+from trilens.lenses.term_lens import EncodedField
+from trilens.lenses.term_settings import SparseConfig
 from trilens.represent import Sparse
 from trilens.search.options import params_of, parse_params
 

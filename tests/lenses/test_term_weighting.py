@@ -9,7 +9,8 @@ from trilens.encode.encoder import Encoded
 from trilens.encode.folder import TermWeighting
 from trilens.lenses.bm25 import idf
 from trilens.lenses.sparse import SparseParams
-from trilens.lenses.term_lens import EncodedField, SparseConfig
+from trilens.lenses.term_lens import EncodedField
+from trilens.lenses.term_settings import SparseConfig
 
 from .term_rows import as_bag, lens_of, sparse
 

@@ -5,7 +5,7 @@ import pytest
 
 from trilens import Expansion, Fusion, Hyde, MultiParams, SearchOptions, SparseParams
 from trilens.errors import BadFilter, BadInput, BadModel, BadOptions
-from trilens.lenses.term_lens import IdfParams
+from trilens.lenses.term_settings import IdfParams
 from trilens.search.options import fused_name, parse_params
 
 PRESENT = ["bm25", "dense", "lexical", "multi"]

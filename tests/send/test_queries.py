@@ -90,7 +90,7 @@ def test_the_command(trilens: Trilens, tmp_path: Path) -> None:
         collection.add(DOCUMENTS)
         collection.commit()
         expected = encode_queries(collection, QUERIES[:2])
-    outcome = trilens("vectors", tmp_path / "c", *QUERIES[:2], "--threads", 1)
+    outcome = trilens("embed", tmp_path / "c", *QUERIES[:2], "--threads", 1)
     lines = [json.loads(line) for line in outcome.out.splitlines()]
     assert [line.pop("query") for line in lines] == QUERIES[:2]
     assert [list(line) for line in lines] == [["dense", "lexical", "multi"]] * 2
@@ -99,7 +99,7 @@ def test_the_command(trilens: Trilens, tmp_path: Path) -> None:
         assert [line["dense"]] == dense[0]
         assert (line["lexical"]["terms"], line["lexical"]["weights"]) == lexical
         assert line["multi"] == multi[0]
-    outcome = trilens("vectors", tmp_path / "c", "query", "--lens", "bm25")
+    outcome = trilens("embed", tmp_path / "c", "query", "--lens", "bm25")
     assert outcome.code == 1 and outcome.err.startswith("trilens: lens bm25 has no vectors; expected lenses with vectors")
 
 

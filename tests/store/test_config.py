@@ -10,7 +10,7 @@ from trilens.errors import BadInput, UnknownFormat
 from trilens.lenses.bm25 import Bm25Config
 from trilens.lenses.dense import DenseConfig
 from trilens.lenses.multi import MultiConfig
-from trilens.lenses.term_lens import SparseConfig
+from trilens.lenses.term_settings import SparseConfig
 from trilens.store.config import WORD_PASSAGES, CollectionConfig, PassageConfig
 
 # As catalogs of format 4 were first written: with configurations of all lenses, used or not.

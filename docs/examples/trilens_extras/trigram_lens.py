@@ -10,7 +10,8 @@ from trilens.encode.reading import Side
 from trilens.lenses.feedback import to_sparse
 from trilens.lenses.lens import Colour, LensSetup, LensType
 from trilens.lenses.parts import Span
-from trilens.lenses.term_lens import OwnTerms, SparseConfig, TermLens, TermParams
+from trilens.lenses.term_lens import OwnTerms, TermLens
+from trilens.lenses.term_settings import SparseConfig, TermParams
 
 ALPHABET = "_abcdefghijklmnopqrstuvwxyz0123456789"  # "_" marks the edges of a word
 WORD = re.compile("[a-z0-9]+")

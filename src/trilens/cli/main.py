@@ -25,7 +25,7 @@ SETTINGS = {"help_option_names": ["-h", "--help"]}
 # Panels of the help with their commands: modules of `trilens.cli`, each with a function of the same name. A module with
 # SUBCOMMANDS is a group of these functions.
 COMMANDS = {
-    "Documents": ("index", "get", "delete", "dump", "load", "send", "vectors"),
+    "Documents": ("index", "get", "delete", "dump", "load", "send", "embed"),
     "Search": ("search", "explain", "demo"),
     "Collections": ("info", "check", "optimize", "upgrade", "backup", "restore", "cluster"),
     "Models": ("models", "encode", "disentangle", "synthesize", "mine", "train", "export"),

@@ -15,12 +15,14 @@ from numpy.typing import NDArray
 from trilens.encode.encoder import Encoded
 from trilens.encode.folder import Head, ModelConfig
 from trilens.encode.onnx import OnnxEncoder
+from trilens.encode.pair_reading import Pair, PairReading
 from trilens.encode.reading import ModelInputs, Reading, Side
 from trilens.encode.terms import SparseMode, TermSpace
 from trilens.encode.tokens import Tokens
 from trilens.errors import BadModel
 from trilens.export.calibration_texts import QUERY_WORDS, thin
 from trilens.export.heads import HeadWeights, SparseWeights
+from trilens.export.layers import TYPES
 from trilens.export.source import Source
 from trilens.kernels.array_types import Float32s
 from trilens.represent import Sparse
@@ -182,6 +184,23 @@ class TorchReference:
         else:
             activated = np.where(best > 0, best, np.expm1(np.minimum(best, 0))) + 1
         return np.asarray(unit(activated[None])[0] if head.described.normalised else activated, np.float32)
+
+
+def original_scores(folder: Path, reading: PairReading, pairs: Sequence[Pair], typed: bool) -> Float32s:
+    """The scores of pairs by a cross-encoder in torch, one at a time."""
+    import torch
+    from transformers import AutoModelForSequenceClassification
+
+    model = load_quietly(folder, AutoModelForSequenceClassification)
+    inputs = reading.read(pairs)
+    scores = []
+    with torch.no_grad():
+        for ids, types in zip(inputs.ids, inputs.types, strict=True):
+            given = {"input_ids": torch.tensor([ids])}
+            if typed:
+                given[TYPES] = torch.tensor([types])
+            scores.append(float(model(**given).logits[0, 0]))
+    return np.array(scores, np.float32)
 
 
 def load_quietly(folder: Path, auto: Any = None) -> Any:

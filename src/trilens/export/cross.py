@@ -10,14 +10,14 @@ import numpy as np
 from trilens.encode.cross_encoder import CrossEncoder
 from trilens.encode.cross_folder import CrossConfig
 from trilens.encode.folder import CONFIG_FILE, CROSS_ENCODER, WEIGHT_FILES
-from trilens.encode.pair_reading import Pair, PairReading
+from trilens.encode.pair_reading import PairReading
 from trilens.encode.tokens import Tokens
 from trilens.errors import BadInput, BadModel
 from trilens.export.bert import NAMES, Bert
 from trilens.export.calibrate import calibrate
 from trilens.export.calibration_texts import LONGEST, CalibrationTexts, read_pairs, sample_pairs, thin
 from trilens.export.card import PRECISIONS
-from trilens.export.check import LARGEST_DIFFERENCE, TEXTS, load_quietly
+from trilens.export.check import LARGEST_DIFFERENCE, TEXTS, original_scores
 from trilens.export.checkpoint import CONFIG, Checkpoint, read_json
 from trilens.export.describe import NOT_STATED, ExportOptions
 from trilens.export.encoder_graph import EncoderGraph
@@ -156,23 +156,6 @@ def longest_pair(stated: Any, encoder: Bert) -> int:
     """The longest pair in tokens: as the tokenizer states, at most the positions of the encoder."""
     positions = encoder.longest or LONGEST
     return min(positions, stated) if isinstance(stated, int) and stated > 0 else positions
-
-
-def original_scores(folder: Path, reading: PairReading, pairs: Sequence[Pair], typed: bool) -> Float32s:
-    """The scores of the original in torch, one pair at a time."""
-    import torch
-    from transformers import AutoModelForSequenceClassification
-
-    model = load_quietly(folder, AutoModelForSequenceClassification)
-    inputs = reading.read(pairs)
-    scores = []
-    with torch.no_grad():
-        for ids, types in zip(inputs.ids, inputs.types, strict=True):
-            given = {"input_ids": torch.tensor([ids])}
-            if typed:
-                given[TYPES] = torch.tensor([types])
-            scores.append(float(model(**given).logits[0, 0]))
-    return np.array(scores, np.float32)
 
 
 def agree(actual: Float32s, expected: Float32s) -> ScoreAgreement:

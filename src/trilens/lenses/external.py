@@ -20,7 +20,8 @@ from trilens.index.sparse_parts import MOST_DIM, SparsePart
 from trilens.kernels.array_types import Int64s, Mask
 from trilens.lenses.lens import Colour, ExplainTarget, LensType
 from trilens.lenses.parts import ScoreParts
-from trilens.lenses.term_lens import DEFAULT, OwnTerms, SparseConfig, TermLens, TermParams, TermSearcher
+from trilens.lenses.term_lens import OwnTerms, TermLens, TermSearcher
+from trilens.lenses.term_settings import DEFAULT, SparseConfig, TermParams
 from trilens.represent.counts import Counts
 from trilens.represent.ragged import offsets_of
 from trilens.represent.sparse import Sparse

@@ -6,7 +6,8 @@ from trilens.encode.encoder import Encoder
 from trilens.encode.reading import Side
 from trilens.lenses.lens import Colour, LensType
 from trilens.lenses.sparse import own_tokens
-from trilens.lenses.term_lens import IdfParams, OwnTerms, SparseConfig, TermLens
+from trilens.lenses.term_lens import OwnTerms, TermLens
+from trilens.lenses.term_settings import IdfParams, SparseConfig
 
 
 class LexicalLens(TermLens):

@@ -15,7 +15,8 @@ from trilens.index.term_weighting import weight_docs, weight_queries
 from trilens.kernels.array_types import Float32s
 from trilens.lenses.lens import Colour, ExplainTarget, LensType
 from trilens.lenses.parts import ScoreParts, Span
-from trilens.lenses.term_lens import EncodedField, IdfParams, OwnTerms, SparseConfig, TermLens, Top, require_terms
+from trilens.lenses.term_lens import EncodedField, OwnTerms, TermLens
+from trilens.lenses.term_settings import IdfParams, SparseConfig, Top, require_terms
 from trilens.represent import Sparse
 
 

@@ -7,7 +7,7 @@ from pydantic import Field
 from trilens.encode.encoder import Encoder
 from trilens.lenses.lens import Colour, LensType
 from trilens.lenses.sparse import SparseParams, VocabularyLens
-from trilens.lenses.term_lens import SparseConfig
+from trilens.lenses.term_settings import SparseConfig
 
 
 class TokensParams(SparseParams):

@@ -50,7 +50,7 @@ class BulkTarget:
         self._number = max((int(path.stem.rpartition("-")[2]) for path in self._files()), default=0)
 
     def stored(self) -> Iterator[tuple[str, str]]:
-        """See `Target`."""
+        """See `Destination`."""
         stored: dict[str, str] = {}
         with self._answering():
             for path in self._files():
@@ -59,19 +59,19 @@ class BulkTarget:
         yield from stored.items()
 
     def write(self, passages: Sequence[Passage]) -> None:
-        """See `Target`."""
+        """See `Destination`."""
         for passage in passages:
             vectors = {lens: _vector(vector) for lens, vector in passage.vectors.items()}
             fields = passage.fields() | {lens: vector for lens, vector in vectors.items() if vector}
             self._append({"index": self._action(passage.id)}, fields)
 
     def delete(self, ids: Sequence[str]) -> None:
-        """See `Target`."""
+        """See `Destination`."""
         for passage_id in ids:
             self._append({"delete": self._action(passage_id)})
 
     def finish(self) -> None:
-        """See `Target`. Completes the last file."""
+        """See `Destination`. Completes the last file."""
         if self._file is None:
             return
         part = Path(self._file.name)
@@ -83,7 +83,7 @@ class BulkTarget:
         self._file = None
 
     def close(self) -> None:
-        """See `Target`. An unfinished file is removed."""
+        """See `Destination`. An unfinished file is removed."""
         if self._file is not None:
             self._file.close()
             Path(self._file.name).unlink(missing_ok=True)

@@ -35,29 +35,29 @@ class LanceTarget:
             require_same_form(address, name, _form(self._table.schema), _form(self._schema))
 
     def stored(self) -> Iterator[tuple[str, str]]:
-        """See `Target`."""
+        """See `Destination`."""
         with self._answering():
             for batch in self._table.search().select([ID, DIGEST]).limit(None).to_batches():
                 yield from zip(batch.column(ID).to_pylist(), batch.column(DIGEST).to_pylist(), strict=True)
 
     def write(self, passages: Sequence[Passage]) -> None:
-        """See `Target`."""
+        """See `Destination`."""
         rows = pa.Table.from_pylist([self._row(passage) for passage in passages], schema=self._schema)
         with self._answering():
             self._table.merge_insert(ID).when_matched_update_all().when_not_matched_insert_all().execute(rows)
 
     def delete(self, ids: Sequence[str]) -> None:
-        """See `Target`."""
+        """See `Destination`."""
         with self._answering():
             self._table.delete(f"{ID} IN ({', '.join(repr(row_id) for row_id in ids)})")
 
     def finish(self) -> None:
-        """See `Target`. Joins the small files of the writes."""
+        """See `Destination`. Joins the small files of the writes."""
         with self._answering():
             self._table.optimize()
 
     def close(self) -> None:
-        """See `Target`. LanceDB keeps nothing open."""
+        """See `Destination`. LanceDB keeps nothing open."""
 
     def _answering(self) -> AbstractContextManager[None]:
         return answering(self._address, *FAILURES)

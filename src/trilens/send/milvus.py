@@ -41,7 +41,7 @@ class MilvusTarget:
                 raise
 
     def stored(self) -> Iterator[tuple[str, str]]:
-        """See `Target`."""
+        """See `Destination`."""
         with self._answering():
             pages = self._client.query_iterator(
                 self._name, batch_size=PAGE, output_fields=[ID, DIGEST], consistency_level="Strong"
@@ -51,23 +51,23 @@ class MilvusTarget:
             pages.close()
 
     def write(self, passages: Sequence[Passage]) -> None:
-        """See `Target`."""
+        """See `Destination`."""
         entities = [self._entity(passage) for passage in passages]
         with self._answering():
             self._client.upsert(self._name, entities)
 
     def delete(self, ids: Sequence[str]) -> None:
-        """See `Target`."""
+        """See `Destination`."""
         with self._answering():
             self._client.delete(self._name, ids=list(ids))
 
     def finish(self) -> None:
-        """See `Target`. Makes everything durable and indexed."""
+        """See `Destination`. Makes everything durable and indexed."""
         with self._answering():
             self._client.flush(self._name)
 
     def close(self) -> None:
-        """See `Target`."""
+        """See `Destination`."""
         self._client.close()
 
     def _answering(self) -> AbstractContextManager[None]:

@@ -54,14 +54,14 @@ class PostgresTarget:
                 raise
 
     def stored(self) -> Iterator[tuple[str, str]]:
-        """See `Target`."""
+        """See `Destination`."""
         with self._answering(), self._connection.transaction(), self._connection.cursor(name="stored") as rows:
             rows.itersize = PAGE
             rows.execute(sql.SQL("SELECT id::text, digest FROM {}").format(self._table))
             yield from rows
 
     def write(self, passages: Sequence[Passage]) -> None:
-        """See `Target`."""
+        """See `Destination`."""
         columns = [sql.Identifier(column) for column in self._columns]
         given = [sql.SQL("%s::" + kind) for kind in self._columns.values()]
         replaced = [sql.SQL("{0} = excluded.{0}").format(column) for column in columns]
@@ -73,17 +73,17 @@ class PostgresTarget:
             cursor.executemany(statement, rows)
 
     def delete(self, ids: Sequence[str]) -> None:
-        """See `Target`."""
+        """See `Destination`."""
         with self._answering(), self._connection.transaction():
             self._connection.execute(sql.SQL("DELETE FROM {} WHERE id = ANY(%s::uuid[])").format(self._table), [list(ids)])
 
     def finish(self) -> None:
-        """See `Target`. Gives the planner statistics of the table."""
+        """See `Destination`. Gives the planner statistics of the table."""
         with self._answering(), self._connection.transaction():
             self._connection.execute(sql.SQL("ANALYZE {}").format(self._table))
 
     def close(self) -> None:
-        """See `Target`."""
+        """See `Destination`."""
         self._connection.close()
 
     @contextmanager

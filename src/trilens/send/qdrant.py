@@ -43,7 +43,7 @@ class QdrantTarget:
                 raise
 
     def stored(self) -> Iterator[tuple[str, str]]:
-        """See `Target`."""
+        """See `Destination`."""
         offset, first = None, True
         while first or offset is not None:
             with self._answering():
@@ -52,7 +52,7 @@ class QdrantTarget:
             first = False
 
     def write(self, passages: Sequence[Passage]) -> None:
-        """See `Target`."""
+        """See `Destination`."""
         points = [
             models.PointStruct(id=passage.id, payload=passage.fields(), vector=self._vectors(passage)) for passage in passages
         ]
@@ -60,15 +60,15 @@ class QdrantTarget:
             self._client.upsert(self._name, points, wait=True)
 
     def delete(self, ids: Sequence[str]) -> None:
-        """See `Target`."""
+        """See `Destination`."""
         with self._answering():
             self._client.delete(self._name, models.PointIdsList(points=list(ids)), wait=True)
 
     def finish(self) -> None:
-        """See `Target`. Nothing remains."""
+        """See `Destination`. Nothing remains."""
 
     def close(self) -> None:
-        """See `Target`."""
+        """See `Destination`."""
         self._client.close()
 
     def _answering(self) -> AbstractContextManager[None]:

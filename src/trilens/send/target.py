@@ -1,4 +1,4 @@
-"""`Target`: one table, index or collection of an engine, and `Engine`: how to open one."""
+"""`Destination`: one table, index or collection of an engine, and `Engine`: how to open one."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -14,7 +14,7 @@ from trilens.send.passages import Passage
 LONGEST_REASON = 300
 
 
-class Target(Protocol):
+class Destination(Protocol):
     """What is sent to. Opening one creates it where it does not exist, and refuses one of another form."""
 
     def stored(self) -> Iterable[tuple[str, str]]:
@@ -46,7 +46,7 @@ class Engine:
     title: str
     kinds: frozenset[type[Representation]]
     half: bool
-    open: Callable[[Address, str, Layout], Target]
+    open: Callable[[Address, str, Layout], Destination]
 
     def require(self, layout: Layout) -> None:
         """Refuse what the engine cannot hold."""

@@ -16,7 +16,7 @@ Unit = Literal["passages", "documents"]
 
 
 @dataclass(frozen=True, slots=True)
-class Passage:
+class DrawnPassage:
     """A passage, `start:end` of its document."""
 
     document: Document
@@ -29,7 +29,7 @@ class Passage:
         return passage_text(self.document, self.start, self.end)
 
 
-class Sample:
+class DrawnPassages:
     """Random passages in random order: of all documents, or one of each document that has several."""
 
     def __init__(self, snapshot: Snapshot, unit: Unit, limit: int | None, seed: int) -> None:
@@ -47,9 +47,9 @@ class Sample:
     def __len__(self) -> int:
         return len(self._places.keys)
 
-    def __getitem__(self, number: int) -> Passage:
+    def __getitem__(self, number: int) -> DrawnPassage:
         key, start, end = (int(column[number]) for column in self._columns)
-        return Passage(self._snapshot.documents([key])[key], start, end)
+        return DrawnPassage(self._snapshot.documents([key])[key], start, end)
 
     def characters(self, first: int) -> Int64s:
         """The lengths of the passages from number `first` on."""

@@ -23,7 +23,7 @@ from trilens.frozen import Frozen
 from trilens.language.model import LanguageModel, ask
 from trilens.train.negatives.journal import Journal
 from trilens.train.synthesis.questions import prompt_for, questions_in
-from trilens.train.synthesis.sample import Passage, Sample, Unit
+from trilens.train.synthesis.sample import DrawnPassage, DrawnPassages, Unit
 
 CHARACTERS_PER_TOKEN = 4
 TRIAL = 20  # passages; a model that has no question for any of them has none for the others
@@ -86,7 +86,7 @@ class Synthesis:
         if unknown := [name for name in config.lenses or () if name not in collection.lenses]:
             raise BadInput(f"the collection has no lens {unknown[0]!r}; expected some of {', '.join(collection.lenses)}")
         self._collection, self._model, self._config = collection, model, config
-        self._sample = Sample(collection.snapshot, config.of, config.limit, config.seed)
+        self._sample = DrawnPassages(collection.snapshot, config.of, config.limit, config.seed)
 
     def __len__(self) -> int:
         return len(self._sample)
@@ -154,7 +154,7 @@ class Synthesis:
                 f"{self._model.address} wrote no question for {TRIAL} passages, but {answer[:80]!r}; try another model"
             )
 
-    def _found(self, questions: Sequence[str], passage: Passage) -> list[bool]:
+    def _found(self, questions: Sequence[str], passage: DrawnPassage) -> list[bool]:
         """Whether a search for each question returns its passage, or its document."""
         config = self._config
         if not config.found_in or not questions:
@@ -170,7 +170,7 @@ class Synthesis:
             for hits in answers
         ]
 
-    def _line(self, question: str, passage: Passage) -> str:
+    def _line(self, question: str, passage: DrawnPassage) -> str:
         """The example in DPR's format."""
         document, start, end = passage.document, passage.start, passage.end
         if self._config.of == "documents":

@@ -1,4 +1,4 @@
-"""The command `vectors`: queries as vectors, for the engines that `send` writes to."""
+"""The command `embed`: queries as vectors, for the engines that `send` writes to."""
 
 from typing import Annotated, Any
 
@@ -12,7 +12,7 @@ from trilens.represent import Dense, Multi, Representation, Sparse
 from trilens.send.queries import encode_queries
 
 
-def vectors(
+def embed(
     path: CollectionPath,
     queries: Annotated[list[str], typer.Argument(metavar="QUERY…", help="The queries.", show_default=False)],
     lens: Lens = None,
@@ -25,14 +25,14 @@ def vectors(
 
     Examples:
 
-      trilens vectors my.trilens "moving water"
+      trilens embed my.trilens "moving water"
 
-      trilens vectors my.trilens "moving water" "heat transfer" --lens dense
+      trilens embed my.trilens "moving water" "heat transfer" --lens dense
     """
     with Collection.open(path, threads=threads) as collection:
-        by_lens = encode_queries(collection, queries, lens_names(lens))
+        vectors = encode_queries(collection, queries, lens_names(lens))
     for number, query in enumerate(queries):
-        own = {lens: _plain(vector.take(np.array([number]))) for lens, vector in by_lens.items()}
+        own = {lens: _plain(vector.take(np.array([number]))) for lens, vector in vectors.items()}
         print_json({"query": query, **own})
 
 
