@@ -13,8 +13,8 @@ from numba.core.bytecode import FunctionIdentity
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 
 # numba numbers the functions that a process compiles from 1, and makes the names of symbols from name, number and types. If two
-# processes have compiled different functions under one name, a third that loads both links them to the first: `argsort` runs the
-# inner functions of `sort`. Random numbers differ, in forked processes too.
+# processes have compiled different functions under one name, a third that loads both links them to the first: `argsort` runs
+# the inner functions of `sort`. Random numbers differ, in forked processes too.
 FunctionIdentity._unique_ids = iter(lambda: secrets.randbits(64), None)
 
 
