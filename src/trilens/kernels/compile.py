@@ -4,13 +4,15 @@ import os
 import stat
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
 from numba.core.event import Listener, install_listener
+
+from trilens.kernels.code_cache import KernelCache
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -59,14 +61,21 @@ class _Compilations(Listener):  # type: ignore[misc]
 
 def _compiled(function: Function, **options: Any) -> Function:
     options |= {"nogil": True, "error_model": "numpy"}
+    compiled = numba.njit(**options)(function)
+    with suppress(RuntimeError):  # no folder for the cache is safe
+        compiled._cache = _cache_of(function)
+    return cast(Function, compiled)
+
+
+def _cache_of(function: Function) -> KernelCache:
     try:
-        return cast(Function, numba.njit(cache=True, **options)(function))
+        return KernelCache(function)
     except RuntimeError:  # numba may write neither beside the source nor in the user's home
         folder = private_folder()
-        if folder is None or str(folder) == numba.config.CACHE_DIR:
-            return cast(Function, numba.njit(**options)(function))
+        if folder is None:
+            raise
         numba.config.CACHE_DIR = str(folder)
-        return _compiled(function, **options)
+        return KernelCache(function)
 
 
 @cache
