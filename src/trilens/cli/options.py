@@ -101,7 +101,7 @@ _SEARCH_OPTIONS: dict[str, tuple[Any, Any]] = {
             typer.Option(
                 "--cross-encoder",
                 metavar="MODEL",
-                help="Cross-encoder of --rerank cross: a model folder or the name of a cached one.",
+                help="Cross-encoder of --rerank cross: a model folder, the name of a cached one, or a hub id.",
                 show_default=False,
             ),
         ],
