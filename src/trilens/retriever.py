@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 
-from trilens.encode.folder import CONFIG_FILE, SparseHead
+from trilens.encode.folder import CONFIG_FILE, Precision, SparseHead
 from trilens.encode.hub import hub_model, is_hub_id
 from trilens.encode.models import resolve_model
 from trilens.encode.onnx import OnnxEncoder
@@ -43,7 +43,7 @@ BATCH = 128  # texts; an embedding over the vocabulary of BERT takes 120 kilobyt
 
 
 class EmbeddingArray(np.ndarray[Any, np.dtype[np.float32]]):
-    """EmbeddingArray of texts, (texts, dimensions); `@` of two gives their scores."""
+    """Embeddings of texts, (texts, dimensions); `@` of two gives their scores."""
 
     def t(self) -> "EmbeddingArray":
         """The transposed array, as torch writes it."""
@@ -166,7 +166,7 @@ class Retriever:
         self.index: Index | None = None
 
     @staticmethod
-    def from_pretrained(name: str | Path, precision: Literal["float32", "int8-weights", "int8"] = "float32") -> "Retriever":
+    def from_pretrained(name: str | Path, precision: Precision = "float32") -> "Retriever":
         """Load a model by its hub id, which is exported once in this precision, its name, or the path of its model folder."""
         return Retriever(hub_model(str(name), precision) if is_hub_id(str(name)) else resolve_model(str(name)))
 

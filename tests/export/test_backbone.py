@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 pytest.importorskip("torch", reason="the originals run in torch: pip install trilens[train]")
 pytest.importorskip("onnx", reason="part of trilens[export]")
 
+from trilens.encode.folder import Precision
 from trilens.encode.onnx import open_session
 from trilens.encode.tokens import Tokens
 from trilens.errors import BadModel
@@ -19,7 +20,6 @@ from trilens.export.backbone import BackboneWriter, open_backbone
 from trilens.export.calibrate import calibrate
 from trilens.export.calibration_texts import TokenisedText
 from trilens.export.encoder_graph import EncoderGraph
-from trilens.export.layers import Precision
 
 from .tiny import KINDS, SHIFT, WORDS, texts, torch, write_plain
 

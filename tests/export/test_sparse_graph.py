@@ -9,13 +9,13 @@ import pytest
 torch = pytest.importorskip("torch", reason="the originals run in torch: pip install trilens[train]")
 pytest.importorskip("onnx", reason="part of trilens[export]")
 
+from trilens.encode.folder import Precision
 from trilens.encode.onnx import open_session
 from trilens.export.backbone import BackboneWriter, open_backbone
 from trilens.export.calibrate import calibrate, token_states
 from trilens.export.encoder_graph import EncoderGraph
 from trilens.export.fit import clip_vocabulary, fit_vocabulary
 from trilens.export.heads import HeadWeights, SparseWeights
-from trilens.export.layers import Precision
 from trilens.export.sparse_graph import SparseHeadGraph
 
 from .tiny import DIM, write_plain

@@ -12,7 +12,7 @@ import typer
 from trilens.cli.options import Json, parse_heads
 from trilens.cli.progress import Work, progress_bar
 from trilens.cli.render import out, print_json
-from trilens.encode.folder import Head
+from trilens.encode.folder import Head, Precision
 from trilens.encode.hub import find_model
 from trilens.errors import BadInput
 from trilens.extras import needs_extra
@@ -48,7 +48,7 @@ def export(
         typer.Option(help="Head of a sentence-transformers model.", show_default="the only one"),
     ] = None,
     precision: Annotated[
-        Literal["float32", "int8-weights", "int8"],
+        Precision,
         typer.Option(help="int8-weights: 8-bit weights, float computation; int8: 8-bit weights and computation."),
     ] = "int8",
     texts: Annotated[

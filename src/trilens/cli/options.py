@@ -101,7 +101,7 @@ _SEARCH_OPTIONS: dict[str, tuple[Any, Any]] = {
             typer.Option(
                 "--cross-encoder",
                 metavar="MODEL",
-                help="Cross-encoder of --rerank cross: a model folder or the name of a cached one.",
+                help="Cross-encoder of --rerank cross: a model folder, the name of a cached one, or a hub id.",
                 show_default=False,
             ),
         ],
@@ -300,7 +300,7 @@ def collection_options(
 def parse_heads(names: str | None) -> tuple[Head, ...]:
     """The heads of a list such as dense,lexical; none if the option is not given."""
     known = get_args(Head)
-    heads = [name.strip() for name in (names or "").split(",") if name.strip()]
+    heads = comma_list("--heads", names, "such as dense,lexical") or []
     if unknown := [head for head in heads if head not in known]:
         raise BadInput(f"--heads names {', '.join(unknown)}; expected some of {', '.join(known)}")
     return tuple(head for head in known if head in heads)

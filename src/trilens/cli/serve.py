@@ -26,7 +26,7 @@ def serve(
     ] = None,
     hyde: Annotated[
         list[str] | None,
-        typer.Option(metavar="URL", help="HyDE endpoint that searches may use. Can be repeated.", show_default=False),
+        typer.Option(metavar="URL", help="Language model that searches may use (HyDE). Can be repeated.", show_default=False),
     ] = None,
     cross_encoder: Annotated[
         list[str] | None,

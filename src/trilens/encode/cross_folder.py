@@ -9,17 +9,18 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from trilens.encode.folder import (
     CONFIG_FILE,
     TOKENIZER_FILE,
-    WEIGHT_FILES,
+    Precision,
+    clear_errors,
     is_cross_encoder,
     name_with_digest,
     weights_in,
 )
-from trilens.errors import BadModel, first_error
+from trilens.errors import BadModel
 
 SCORE = "score"
 
@@ -37,7 +38,7 @@ class CrossConfig(BaseModel):
     max_tokens: int = Field(gt=8)
     max_query_tokens: int = Field(gt=0)
     token_types: bool  # the graph distinguishes query and passage by token types
-    precision: Literal["float32", "int8-weights", "int8"]
+    precision: Precision
     licence: str
     source: str
 
@@ -81,15 +82,8 @@ class CrossFolder:
 
 def read_cross_config(file: Path) -> CrossConfig:
     """Read and validate the `trilens.json` of a cross-encoder."""
-    try:
+    with clear_errors(file):
         content = file.read_bytes()
         if not is_cross_encoder(content):
             raise BadModel(f"{file.parent} is no cross-encoder; expected a folder that `trilens export` made of one")
         return CrossConfig.model_validate_json(content)
-    except (FileNotFoundError, NotADirectoryError) as error:
-        raise BadModel(
-            f"{file} is missing, so {file.parent} is not a model folder; expected {CONFIG_FILE}, {TOKENIZER_FILE} "
-            f"and {' or '.join(WEIGHT_FILES)} in it"
-        ) from error
-    except ValidationError as error:
-        raise BadModel(f"{file}: {first_error(error)}; correct the file or export the model again") from error

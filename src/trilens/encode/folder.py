@@ -14,7 +14,8 @@ A model with a separate query tower keeps the graphs of that tower in the subfol
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -35,6 +36,7 @@ QUERY_FOLDER = "query"
 CROSS_ENCODER: Literal["cross-encoder"] = "cross-encoder"
 
 Head = Literal["dense", "multi", "sparse", "lexical"]
+Precision = Literal["float32", "int8-weights", "int8"]
 
 
 class MultiHead(BaseModel):
@@ -188,7 +190,7 @@ class ModelDescription(BaseModel):
 class ModelConfig(ModelDescription):
     """The content of `trilens.json`."""
 
-    precision: Literal["float32", "int8-weights", "int8"]
+    precision: Precision
     query_tower: bool = False  # queries have separate graphs, in `query/`
     # The default fusion by lenses, such as {"bm25+dense": "zscore:bm25=0.3,dense=0.7"}; the names are sorted.
     fusion: dict[str, str] = Field(default_factory=dict)
@@ -284,7 +286,7 @@ def _without_fusion(description: bytes) -> bytes:
 
 def read_config(file: Path) -> ModelConfig:
     """Read and validate a `trilens.json` of an encoder."""
-    try:
+    with clear_errors(file):
         content = file.read_bytes()
         if is_cross_encoder(content):
             raise BadModel(
@@ -292,6 +294,13 @@ def read_config(file: Path) -> ModelConfig:
                 "(--rerank cross --cross-encoder FOLDER)"
             )
         return ModelConfig.model_validate_json(content)
+
+
+@contextmanager
+def clear_errors(file: Path) -> Iterator[None]:
+    """Name a `trilens.json` that is missing or invalid in one line."""
+    try:
+        yield
     except (FileNotFoundError, NotADirectoryError) as error:
         raise BadModel(
             f"{file} is missing, so {file.parent} is not a model folder; expected {CONFIG_FILE}, {TOKENIZER_FILE} "

@@ -4,12 +4,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 
+from trilens.encode.folder import Precision
 from trilens.encode.runtime import onnx_runtime
 from trilens.export.backbone import BackboneWriter
 from trilens.export.calibration_texts import TokenisedText
 from trilens.export.encoder_graph import EncoderGraph
 from trilens.export.graph import LARGEST_BYTES
-from trilens.export.layers import TYPES, Precision
+from trilens.export.layers import TYPES
 from trilens.export.quantisation import Range, choose_range
 from trilens.kernels.array_types import Float32s
 

@@ -8,11 +8,10 @@ from typing import Any, Literal
 from pydantic import ValidationError
 
 from trilens.encode.families import UNKNOWN, VDR, Family, family_of
-from trilens.encode.folder import DenseHead, Head, LexicalHead, ModelConfig, MultiHead, SparseHead
+from trilens.encode.folder import DenseHead, Head, LexicalHead, ModelConfig, MultiHead, Precision, SparseHead
 from trilens.encode.tokens import Tokens
 from trilens.errors import BadInput, BadModel, first_error
 from trilens.export.checkpoint import read_json
-from trilens.export.layers import Precision
 from trilens.export.source import Source
 
 UNTRAINED_MULTI = {"normalised": True, "skip_punctuation": True, "skip_special": True}

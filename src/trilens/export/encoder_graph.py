@@ -8,11 +8,11 @@ import onnx
 from onnx import TensorProto
 
 from trilens.encode.cross_folder import SCORE
-from trilens.encode.folder import QUERY_WEIGHTS, STATES
+from trilens.encode.folder import QUERY_WEIGHTS, STATES, Precision
 from trilens.export.backbone import BackboneWriter
 from trilens.export.graph import floats, whole_numbers
 from trilens.export.heads import DenseWeights, HeadWeights, MultiWeights, PerToken, ScoreWeights
-from trilens.export.layers import Layers, Precision
+from trilens.export.layers import Layers
 from trilens.export.quantisation import Range
 
 Pooling = Literal["mean", "cls"]

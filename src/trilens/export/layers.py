@@ -1,16 +1,15 @@
 """`Layers`: building blocks of encoders as ONNX nodes; products with an entry in `ranges` are computed in 8 bits."""
 
 from collections.abc import Mapping
-from typing import Literal
 
 import numpy as np
 from onnx import TensorProto
 
+from trilens.encode.folder import Precision
 from trilens.export.graph import Graph
 from trilens.export.quantisation import STORED_MAX, WEIGHT_MAX, Range, round_columns
 from trilens.kernels.array_types import Float32s
 
-Precision = Literal["float32", "int8-weights", "int8"]
 Affine = tuple[Float32s, Float32s | None]
 """Matrix (in, out) and optional bias of a linear layer."""
 Products = dict[str, Affine]

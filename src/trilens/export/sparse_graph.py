@@ -6,11 +6,10 @@ import numpy as np
 import onnx
 from onnx import TensorProto
 
-from trilens.encode.folder import STATES
+from trilens.encode.folder import STATES, Precision
 from trilens.export.encoder_graph import EncoderGraph
 from trilens.export.graph import Graph, floats, whole_numbers
 from trilens.export.heads import SparseWeights
-from trilens.export.layers import Precision
 
 # Words whose products with all token states are in memory at a time: 8 kilobytes per token.
 VOCABULARY_CHUNK = 2048

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from trilens.datasets.answers import AnswerKind
+from trilens.encode.folder import Head
 
 
 class _Negatives(BaseModel):
@@ -63,7 +64,7 @@ class Refreshed(_Skipping):
 
     source: Literal["refresh"]
     every: int = Field(default=200, ge=1)  # steps between searches
-    lens: Literal["dense", "multi", "sparse", "lexical"] = "dense"
+    lens: Head = "dense"
 
 
 class Random(_Negatives):
