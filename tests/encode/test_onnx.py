@@ -206,8 +206,9 @@ def test_what_is_not_text_is_refused_by_position(encoder: OnnxEncoder) -> None:
 
 def test_opening_is_lazy_and_threads_are_checked() -> None:
     assert OnnxEncoder(BUNDLED).dim == 384
-    with pytest.raises(BadInput, match="threads is 0"):
-        OnnxEncoder(BUNDLED, threads=0)
+    for wrong in (0, 1_000_000):
+        with pytest.raises(BadInput, match=f"threads is {wrong}; expected 1 to 1,024"):
+            OnnxEncoder(BUNDLED, threads=wrong)
 
 
 @pytest.mark.parametrize("file", ["tokenizer.json", "model.int8.onnx"])

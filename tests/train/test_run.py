@@ -94,12 +94,21 @@ def test_folder_of_another_recipe(tmp_path: Path, backbone: Path, data: Path) ->
     file = recipe_file(tmp_path, backbone, data)
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "recipe.yaml").write_text("name: other")
+    (tmp_path / "run" / "log.jsonl").write_text("")
     with pytest.raises(BadInput, match="another recipe"):
         train(read_recipe(file), tmp_path / "run")
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "thesis.txt").write_text("precious")
     with pytest.raises(BadInput, match="not empty"):
         train(read_recipe(file), tmp_path / "full")
+
+
+def test_a_recipe_that_failed_at_once_can_be_corrected(tmp_path: Path, backbone: Path, data: Path) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "recipe.yaml").write_text("name: other")
+    recipe = read_recipe(recipe_file(tmp_path, backbone, data))
+    train(recipe, tmp_path / "run")
+    assert read_recipe(tmp_path / "run" / "recipe.yaml") == recipe
 
 
 def test_damaged_checkpoint(tmp_path: Path, backbone: Path, data: Path) -> None:

@@ -1,6 +1,5 @@
 """`CrossEncoder`: scores pairs of query and passage with a model folder on the CPU, in batches of similar length."""
 
-import os
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -11,11 +10,10 @@ import numpy as np
 from trilens.cancellation import require_wanted
 from trilens.encode.cross_folder import SCORE, CrossFolder
 from trilens.encode.models import resolve_model
-from trilens.encode.onnx import BATCH_TOKENS, BATCHES_AT_ONCE, batches_by_length, open_session, run_ahead
+from trilens.encode.onnx import BATCH_TOKENS, BATCHES_AT_ONCE, batches_by_length, open_session, run_ahead, thread_count
 from trilens.encode.pair_reading import Pair, PairReading
 from trilens.encode.reading import require_texts
 from trilens.encode.tokens import Tokens
-from trilens.errors import BadInput
 from trilens.kernels.array_types import Float32s, Int64s
 
 TYPES = "token_type_ids"
@@ -25,10 +23,8 @@ class CrossEncoder:
     """Reads a query and a passage together and scores how well the passage answers. Thread-safe; loaded at first use."""
 
     def __init__(self, path: Path, threads: int | None = None) -> None:
-        if threads is not None and threads < 1:
-            raise BadInput(f"threads is {threads}; expected at least 1, or None for all available cores")
+        self._threads = thread_count(threads)
         self.folder = CrossFolder.open(path)
-        self._threads = threads or len(os.sched_getaffinity(0))
         self._lock = threading.Lock()
         self._loaded: _LoadedGraph | None = None
 

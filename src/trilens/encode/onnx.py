@@ -34,6 +34,7 @@ BATCH_WEIGHTS = 1 << 22
 BATCHES_AT_ONCE = 8
 # Texts tokenised and sorted by length at a time: enough for batches of similar length, few enough to bound memory.
 WINDOW_TEXTS = 4096
+MOST_THREADS = 1024  # onnxruntime starts them all, and cannot be interrupted meanwhile
 UNCHANGED = Pruning()
 
 
@@ -53,12 +54,10 @@ class OnnxEncoder:
         mode: SparseMode | None = None,
     ) -> None:
         """`mode` prunes `sparse`; by default it keeps the `top` weights of the configuration and the tokens of the text."""
-        if threads is not None and threads < 1:
-            raise BadInput(f"threads is {threads}; expected at least 1, or None for all available cores")
+        self._threads = thread_count(threads)
         self.folder = ModelFolder.open(path)
         self.heads = choose_heads(self.folder.path, tuple(self.folder.config.heads), heads)
         self._mode = mode or SparseMode(self.folder.config.sparse.top if self.folder.config.sparse else 0)
-        self._threads = threads
         self._lock = threading.Lock()
         self._loaded: _LoadedModel | None = None
 
@@ -183,7 +182,7 @@ class OnnxEncoder:
     def _load(self) -> "_LoadedModel":
         with self._lock:
             if self._loaded is None:
-                self._loaded = _LoadedModel(self.folder, self._threads or len(os.sched_getaffinity(0)))
+                self._loaded = _LoadedModel(self.folder, self._threads)
             return self._loaded
 
 
@@ -328,6 +327,13 @@ def batches_by_length(lengths: Sequence[int], batch_tokens: int, max_texts: int)
     for stop in cut_batches(sizes[order], batch_tokens, max_texts, BATCH_PRICE).tolist():
         yield order[start:stop]
         start = stop
+
+
+def thread_count(threads: int | None) -> int:
+    """A number of threads that is sensible to start; None takes all available cores."""
+    if threads is not None and not 1 <= threads <= MOST_THREADS:
+        raise BadInput(f"threads is {threads}; expected 1 to {MOST_THREADS:,}, or None for all available cores")
+    return threads or len(os.sched_getaffinity(0))
 
 
 def open_session(file: Path, outputs: Mapping[str, int | None], threads: int) -> Run:

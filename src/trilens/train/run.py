@@ -105,13 +105,13 @@ def starting_model(recipe: Recipe) -> SentenceTransformer:
 
 
 def _claim(recipe: Recipe, folder: Path) -> None:
-    """Create the run folder; an existing one must hold a run of exactly this recipe."""
+    """Create the run folder; an existing one must hold a run of exactly this recipe, or one that failed at once."""
     text, file = as_yaml(recipe), folder / "recipe.yaml"
-    if file.exists():
+    if file.exists() and any(entry != file for entry in folder.iterdir()):
         if file.read_text(encoding="utf-8") != text:
             raise BadInput(f"{folder} holds a run of another recipe; expected the same recipe to resume: use another --to")
         return
-    if folder.exists() and any(folder.iterdir()):
+    if not file.exists() and folder.exists() and any(folder.iterdir()):
         raise BadInput(f"{folder} is not empty and holds no run; expected an empty folder: use another --to")
     folder.mkdir(parents=True, exist_ok=True)
     file.write_text(text, encoding="utf-8")

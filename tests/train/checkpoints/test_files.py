@@ -20,3 +20,10 @@ def test_pickles_with_code_are_rejected(tmp_path: Path) -> None:
     with pytest.raises(BadModel, match="cannot be read as plain tensors") as refused:
         load_checkpoint(tmp_path)
     assert "\n" not in str(refused.value)
+
+
+def test_empty_files_are_named(tmp_path: Path) -> None:
+    bge_m3(tmp_path)
+    (tmp_path / "colbert_linear.pt").write_bytes(b"")
+    with pytest.raises(BadModel, match=r"cannot be read as plain tensors \([a-zA-Z]"):
+        load_checkpoint(tmp_path)

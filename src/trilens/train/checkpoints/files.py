@@ -67,7 +67,7 @@ def read_tensors(file: Path, prefixes: Sequence[str] = ("",), names_only: bool =
                 return {name: None if names_only else opened.get_tensor(name) for name in names}
         content = torch.load(file, map_location="cpu", weights_only=True)
     except (pickle.UnpicklingError, SafetensorError, RuntimeError, EOFError, OSError) as error:
-        reason = " ".join(str(error).split())[:100]
+        reason = " ".join(str(error).split())[:100] or "it is empty"  # EOFError says nothing
         raise BadModel(
             f"{file} cannot be read as plain tensors ({reason}…); expected a file of tensors only, since others may run code"
         ) from error
