@@ -25,3 +25,8 @@ def test_unwritable_path(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("not a folder")
     with pytest.raises(BadInput, match="cannot be written"):
         Journal(tmp_path / "file" / "out", {})
+
+
+def test_a_job_that_has_written_nothing_leaves_nothing(tmp_path: Path) -> None:
+    Journal(tmp_path / "file", {}).close()
+    assert not list(tmp_path.iterdir())

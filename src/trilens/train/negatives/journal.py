@@ -57,8 +57,10 @@ class Journal:
         self._state.unlink(missing_ok=True)
 
     def close(self) -> None:
-        """Close the file; the job can be resumed."""
+        """Close the file; the job can be resumed. A job that has written nothing leaves nothing."""
         self._file.close()
+        if not self._state.exists():
+            self._partial.unlink(missing_ok=True)
 
     @contextmanager
     def _clear_errors(self) -> Iterator[None]:
