@@ -18,6 +18,7 @@ from trilens.encode.folder import (
     clear_errors,
     is_cross_encoder,
     name_with_digest,
+    require_files,
     weights_in,
 )
 from trilens.errors import BadModel
@@ -54,9 +55,7 @@ class CrossFolder:
     def open(path: Path) -> "CrossFolder":
         """Read the configuration and check that all files exist."""
         folder = CrossFolder(path, read_cross_config(path / CONFIG_FILE))
-        for file in folder.files:
-            if not file.is_file():
-                raise BadModel(f"{file} is missing from the model folder; restore it or export the model again")
+        require_files(folder.files)
         return folder
 
     @property

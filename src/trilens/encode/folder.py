@@ -217,9 +217,7 @@ class ModelFolder:
         """Read the configuration and check that all files exist."""
         config = read_config(path / CONFIG_FILE)
         folder = ModelFolder(path, config)
-        for file in folder.files:
-            if not file.is_file():
-                raise BadModel(f"{file} is missing from the model folder; restore it or export the model again")
+        require_files(folder.files)
         return folder
 
     @property
@@ -258,6 +256,13 @@ class ModelFolder:
         """Name and digest of everything that determines the representations."""
         contents = (file.read_bytes() for file in self.files)
         return name_with_digest(self.config.name, (_without_fusion((self.path / CONFIG_FILE).read_bytes()), *contents))
+
+
+def require_files(files: Iterable[Path]) -> None:
+    """Refuse a model folder without one of its files."""
+    for file in files:
+        if not file.is_file():
+            raise BadModel(f"{file} is missing from the model folder; restore it or export the model again")
 
 
 def weights_in(path: Path) -> Path:
